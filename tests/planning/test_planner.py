@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_said(report: PlanReport) -> None:
 def test_names_are_escaped_where_they_are_shown() -> None:
     table = Table("t", ["name"], [["<script>"], ["a\x1b[31m" + "b" * 99]])
     assert "<script>" not in table.html()
-    shown = PlanSheet([], [table.cut(None)], []).text()
+    shown = PlanSheet([], [table.limit_rows(None)], []).text()
     assert "\x1b" not in shown
     assert shown.count("b") < 60
 

@@ -46,7 +46,7 @@ class Reception:
             for key, _ in self._selector.select(max(moment - now, 0.001)):
                 if key.fileobj is self._listener:
                     self._accept()
-                elif (record := self._read(key.data)) is not None:
+                elif (record := self._read_first_record(key.data)) is not None:
                     return key.data, record
         raise TimeoutError
 
@@ -71,7 +71,7 @@ class Reception:
         self._until[line] = time.monotonic() + GREETING_S
         self._selector.register(line, selectors.EVENT_READ, line)
 
-    def _read(self, line: JsonConnection) -> Record | None:
+    def _read_first_record(self, line: JsonConnection) -> Record | None:
         """Return the first record of a connection, which is then no longer tracked."""
         if line not in self._until:  # closed in favour of a simultaneous one
             return None

@@ -161,11 +161,11 @@ def infer_without_kernel(
     if definition.infer_rule is not None:
         arguments = [context, *definition.arrange(types)]
 
-        def read(result: object) -> dict[str, tuple[Type, ...]]:
+        def result_type(result: object) -> dict[str, tuple[Type, ...]]:
             return _types_by_slot(definition, wanted, result)
 
         return call_rule(
-            definition.type, "infer", definition.infer_rule, arguments, attrs, read
+            definition.type, "infer", definition.infer_rule, arguments, attrs, result_type
         )
     if definition.dtype_rule is not None:
         return _infer_by_axes(definition, types, attrs, context.unifier)
@@ -277,11 +277,11 @@ def _types_by_axes(
     ]
     arguments = [definition.type, *input_dtypes]
 
-    def read(result: Any) -> list[DType]:
+    def result_type(result: Any) -> list[DType]:
         return list(map(dtype_of, result if isinstance(result, tuple) else (result,)))
 
     dtypes = call_rule(
-        definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, read
+        definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, result_type
     )
     if shapes is None or not shapes.keys() >= set(definition.output_names):
         raise OpDefinitionError(

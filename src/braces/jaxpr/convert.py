@@ -113,9 +113,9 @@ class Importer:
             ProgramError: An equation is not supported.
         """
         environment: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
-        environment.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
+        environment.update(zip(jaxpr.constvars, map(self._captured_value, consts), strict=True))
 
-        def read(atom: Any) -> Value:
+        def lookup_atom(atom: Any) -> Value:
             return (
                 literal_array(atom) if isinstance(atom, extend.Literal) else environment[atom]
             )
@@ -123,19 +123,19 @@ class Importer:
         _, equations = eliminate_dead_equations(jaxpr)
         self._read.append((jaxpr, environment))
         for eqn in equations:
-            results = self._equation(eqn, [read(atom) for atom in eqn.invars])
+            results = self._equation(eqn, [lookup_atom(atom) for atom in eqn.invars])
             environment.update(zip(eqn.outvars, results, strict=True))
         self._read.pop()
-        return [read(atom) for atom in jaxpr.outvars]
+        return [lookup_atom(atom) for atom in jaxpr.outvars]
 
-    def _brought(self, array: Any) -> Value:
+    def _captured_value(self, array: Any) -> Value:
         """Return a captured array, or the variable that holds it."""
         if isinstance(array, Var):
             return array
-        variable = self._kept(array)
+        variable = self._array_var(array)
         return np.asarray(array) if variable is None else variable
 
-    def _kept(self, array: Any) -> Var | None:
+    def _array_var(self, array: Any) -> Var | None:
         """Return the variable that holds an array, or `None` for a constant."""
         variable = self.whole.keep(array) if self.whole is not None else None
         if variable is not None and self.whole is not None:
@@ -146,7 +146,7 @@ class Importer:
         """Return a value as a variable; equal numbers share a constant."""
         if isinstance(value, Var):
             return value
-        variable = self._kept(value)
+        variable = self._array_var(value)
         if variable is not None:
             return variable
         literal = Literal.of(value)

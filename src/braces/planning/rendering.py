@@ -33,7 +33,7 @@ class Table:
     numbers: Sequence[int] = ()
     more: str = ""
 
-    def cut(self, limit: int | None) -> Table:
+    def limit_rows(self, limit: int | None) -> Table:
         """Return the first rows, with a note about the omitted ones."""
         most = ROWS if limit is None else max(0, limit)
         left = len(self.rows) - most
@@ -48,7 +48,7 @@ class Table:
         if self.more:
             yield f"  {self.more}"
 
-    def drawn(self) -> Any:
+    def renderable(self) -> Any:
         """Return the table as a rich renderable."""
         table = rich_table.Table(
             title=self.title, title_justify="left", box=None, header_style="bold",
@@ -94,13 +94,15 @@ class PlanSheet:
     def print(self, file: TextIO) -> None:
         """Print everything to a stream, in colours if it is a terminal."""
         if file.isatty():
-            console.Console(file=file, highlight=False).print(self.drawn())
+            console.Console(file=file, highlight=False).print(self.renderable())
         else:
             print(self.text(), file=file)
 
-    def drawn(self) -> Any:
+    def renderable(self) -> Any:
         """Return everything as a rich renderable."""
-        parts = [piece for table in self.tables for piece in (rich_text.Text(), table.drawn())]
+        parts = [
+            piece for table in self.tables for piece in (rich_text.Text(), table.renderable())
+        ]
         before = rich_text.Text("\n".join(map(visible, self.lines)))
         after = rich_text.Text("\n" + "\n".join(self._after()), style="dim")
         return console.Group(before, *parts, after)

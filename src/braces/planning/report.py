@@ -142,11 +142,11 @@ class PlanReport:
 
     def _sheet(self, limit: int | None) -> PlanSheet:
         tables = (
-            memory_table(self.values, self.memory).cut(None),
-            values_table(self.values).cut(limit),
-            collective_totals_table(self.collectives).cut(None),
-            collectives_table(self.collectives).cut(limit),
-            estimates_table(self.estimates).cut(None),
+            memory_table(self.values, self.memory).limit_rows(None),
+            values_table(self.values).limit_rows(limit),
+            collective_totals_table(self.collectives).limit_rows(None),
+            collectives_table(self.collectives).limit_rows(limit),
+            estimates_table(self.estimates).limit_rows(None),
         )
         lines = head_lines(self.mesh, self.sizes, self.flops, self.phases)
         notes = (*self.warnings(), *self.notes)
@@ -156,7 +156,7 @@ class PlanReport:
         return self.text()
 
     def __rich__(self) -> Any:
-        return self._sheet(None).drawn()
+        return self._sheet(None).renderable()
 
     def _repr_html_(self) -> str:
         return self._sheet(None).html()

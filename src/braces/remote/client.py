@@ -197,7 +197,7 @@ class Worker:
         if seed is not None:
             request = shipment.drawing(request, 0, seed)
             return self._soon(lambda: shape_up(self._fetched(request)))
-        return self._soon(lambda: shape_up(self._drawn(shipment, request)))
+        return self._soon(lambda: shape_up(self._next_results(shipment, request)))
 
     def ask(self, request: Message) -> list[Array]:
         """Return the results of a run request, as `Shipment.request` builds it."""
@@ -209,7 +209,7 @@ class Worker:
         Raises:
             RemoteError: The worker is gone.
         """
-        return self._soon(self._read, self._loaded()).result()
+        return self._soon(self._receive, self._loaded()).result()
 
     def close(self) -> None:
         """Close the connection, and end a process that was started; idempotent.
@@ -252,13 +252,13 @@ class Worker:
         self._call(shipment.message)
         self._shipment, self._ran = shipment, 0
 
-    def _drawn(self, shipment: Package, request: Message) -> list[Array]:
+    def _next_results(self, shipment: Package, request: Message) -> list[Array]:
         """Return the results of the next run; a failed run does not count."""
         results = self._fetched(shipment.drawing(request, self._ran))
         self._ran += 1
         return results
 
-    def _read(self, shipment: Package) -> dict[str, Array]:
+    def _receive(self, shipment: Package) -> dict[str, Array]:
         values_, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
         return {**values_, **({} if state is None else {RANDOM_STATE: state})}
 
@@ -281,7 +281,7 @@ class Worker:
                     raise _closed() from None
                 if timeout_s is not None and isinstance(error, TimeoutError):
                     raise _stuck_error(timeout_s) from None
-        raise _died_error(self._place.told(), moves)
+        raise _died_error(self._place.describe_end(), moves)
 
     def _ready(self) -> Connection:
         """Return a connection to a worker that has the program."""

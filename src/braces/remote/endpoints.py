@@ -47,7 +47,7 @@ class Endpoint(Protocol):
         """
         ...
 
-    def told(self) -> str:
+    def describe_end(self) -> str:
         """Return a description of how the worker ended."""
         ...
 
@@ -76,9 +76,9 @@ class LocalEndpoint:
         key = key_of(self.process.token)
         return connect_to_worker(self.process.address, key, self._timeout_s, closed)
 
-    def told(self) -> str:
+    def describe_end(self) -> str:
         """Return how the process ended."""
-        return "closed the connection" if self.process is None else self.process.told()
+        return "closed the connection" if self.process is None else self.process.describe_end()
 
     def close(self) -> None:
         """End the process."""
@@ -99,7 +99,7 @@ class RemoteEndpoint:
         """Connect, with retries until the time limit."""
         return connect_to_worker(self.address, self._key, self._timeout_s, closed)
 
-    def told(self) -> str:
+    def describe_end(self) -> str:
         """Return a generic description, because nothing is known."""
         return "closed the connection"
 

@@ -217,11 +217,11 @@ class _Idle:
                 if not worker.lost:
                     raise
             finally:
-                self._done(worker)
+                self._release(worker)
         self._queue.put(None)  # for the next waiting thread
         raise RemoteError("No worker is left.", fix="See why they ended; make others.")
 
-    def _done(self, worker: Worker) -> None:
+    def _release(self, worker: Worker) -> None:
         if not worker.lost:
             self._queue.put(worker)
             return

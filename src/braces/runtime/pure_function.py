@@ -76,9 +76,9 @@ class PureFunction:
                     f"`{name}` has the shape {list(np.shape(inputs[name]))}: {conflict}.",
                     given=f"{name}: {info.type}",
                 )
-        return self.computed(inputs, sizes)
+        return self.run_flat(inputs, sizes)
 
-    def computed(
+    def run_flat(
         self, inputs: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Return the same, from all inputs by name and their sizes."""

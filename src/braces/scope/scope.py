@@ -222,7 +222,7 @@ class Scope(Hinted):
             DTypeError: A variable holds a list, not an array.
         """
         with self.turn:
-            values = self._held(prefix)
+            values = self._values_with_prefix(prefix)
             return {
                 name.removeprefix(prefix): copy_value(array_in(name, values)) for name in values
             }
@@ -255,11 +255,11 @@ class Scope(Hinted):
             for name, value in values.items()
         }
         with self.turn:
-            loaded = match_states(self._held(prefix), raws, strict)
+            loaded = match_states(self._values_with_prefix(prefix), raws, strict)
             self.put_all(loaded.names, [raws[name] for name in loaded.names])
         return loaded
 
-    def _held(self, prefix: str) -> dict[str, Any]:
+    def _values_with_prefix(self, prefix: str) -> dict[str, Any]:
         """Return the values in this scope whose names have the prefix, by name."""
         names = [name for name in self.names() if name.startswith(text_of(prefix))]
         raws = zip(names, self.raws(names), strict=True)
@@ -384,16 +384,16 @@ class Scope(Hinted):
         return "\n".join(
             "  " * level + line
             for scope, level in self._all()
-            for line in render_lines(*scope._shown())
+            for line in render_lines(*scope._display_values())
         )
 
     def __repr__(self) -> str:
-        return f"<S{render_lines(*self._shown())[0][1:]}>"
+        return f"<S{render_lines(*self._display_values())[0][1:]}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         if self.closed:
             return join_pieces([text_row(str(self))], "")
-        shown = ((*scope._shown(), level) for scope, level in self._all())
+        shown = ((*scope._display_values(), level) for scope, level in self._all())
         return join_pieces(render_pieces(shown), "… and more; print(scope) shows all.")
 
     def _all(self) -> Iterator[tuple[Scope, int]]:
@@ -404,7 +404,7 @@ class Scope(Hinted):
             yield scope, level
             waiting += [(child, level + 1) for child in reversed(scope._living())]
 
-    def _shown(self) -> tuple[str, dict[str, Any] | None]:
+    def _display_values(self) -> tuple[str, dict[str, Any] | None]:
         """Return the path, and the values by name, sorted; `None` if the scope is closed."""
         variables = self._variables
         if variables is None:

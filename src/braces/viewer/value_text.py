@@ -25,11 +25,11 @@ def attribute_text(value: Attr) -> str:
         >>> attribute_text((1, 2.5, "a", None))
         '[1, 2.5, "a", none]'
     """
-    text = _shown(value)
+    text = _format_attr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _shown(value: Attr) -> str:
+def _format_attr(value: Attr) -> str:
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     if isinstance(value, str):
@@ -42,7 +42,7 @@ def _shown(value: Attr) -> str:
         return short_name(value)
     if isinstance(value, tuple):
         values = cast("tuple[Attr, ...]", value)
-        return f"[{', '.join(_shown(item) for item in values[:LONGEST])}]"
+        return f"[{', '.join(_format_attr(item) for item in values[:LONGEST])}]"
     return str(value)
 
 

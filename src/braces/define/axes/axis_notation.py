@@ -46,7 +46,7 @@ def axis_rule(
     if axes is None:
         return None
     if isinstance(axes, str):
-        return _read(type, axes, *slots)
+        return _parse_choice(type, axes, *slots)
     if isinstance(axes, Mapping):
         for name in axes:
             if name not in slots[0]:
@@ -81,10 +81,10 @@ class ChosenAxes:
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
         """Return the map for inputs of these types."""
-        declaration = self.told(types, attrs)
+        declaration = self.choose(types, attrs)
         return declaration(types, attrs) if isinstance(declaration, Notation) else declaration
 
-    def told(self, types: Types, attrs: Attrs) -> Notation | AxisMap:
+    def choose(self, types: Types, attrs: Attrs) -> Notation | AxisMap:
         """Return the result of the function.
 
         Raises:
@@ -92,7 +92,7 @@ class ChosenAxes:
         """
         available_types = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
         return call_rule(
-            self.type, "axes=", self._wrapped, (available_types, attrs), {}, self._read
+            self.type, "axes=", self._wrapped, (available_types, attrs), {}, self._parse_choice
         )
 
     @cached_property
@@ -100,7 +100,7 @@ class ChosenAxes:
         """The function; its errors get the name of the operator."""
 
         @wraps(self.function)
-        def asked(types: Types, attrs: Attrs) -> object:
+        def chosen_shapes(types: Types, attrs: Attrs) -> object:
             try:
                 return self.function(types, attrs)
             except AxisError as error:
@@ -110,11 +110,11 @@ class ChosenAxes:
                     raise
                 return AxisMap({}, {})  # it reads output types, which are unknown yet
 
-        return asked
+        return chosen_shapes
 
-    def _read(self, declaration: object) -> Notation | AxisMap:
+    def _parse_choice(self, declaration: object) -> Notation | AxisMap:
         if isinstance(declaration, str):
-            return _read(self.type, declaration, self.inputs, self.outputs)
+            return _parse_choice(self.type, declaration, self.inputs, self.outputs)
         if not isinstance(declaration, AxisMap):
             raise TypeError
         return declaration
@@ -182,7 +182,9 @@ def _expand_term(term: Sequence[str], extra: int) -> Indices:
 
 
 @cache
-def _read(type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Notation:
+def _parse_choice(
+    type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Notation:
     left, arrow, right = text.partition("->")
     terms = [_terms(left, len(inputs)), _terms(right, len(outputs))]
     names = ", ".join((*inputs, *outputs))

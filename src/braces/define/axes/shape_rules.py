@@ -75,7 +75,7 @@ def infer_unmixed_shapes(
 def _declaration_of(rule: AxisRule, types: Types, attrs: Attrs) -> Notation | AxisMap:
     if isinstance(rule, Notation):
         return rule
-    return rule.told(types, attrs) if isinstance(rule, ChosenAxes) else rule(types, attrs)
+    return rule.choose(types, attrs) if isinstance(rule, ChosenAxes) else rule(types, attrs)
 
 
 def broadcast_shapes(type: str, unifier: Unifier, *shapes: Shape) -> Shape:

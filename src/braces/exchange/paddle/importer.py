@@ -175,9 +175,9 @@ def _inputs(
     block: PaddleBlock, shapes: dict[str, Sequence[Any]], problems: list[UnsupportedNode]
 ) -> dict[str, Held]:
     """Declare the feeds of a program in order, and return their values."""
-    feeds = [op for op in block.operators if op.type == "feed" and op.made()]
+    feeds = [op for op in block.operators if op.type == "feed" and op.output_names()]
     feeds.sort(key=_column)
-    names = [op.made()[0] for op in feeds]
+    names = [op.output_names()[0] for op in feeds]
     for name in shapes:
         if name not in names:
             raise UnknownNameError(

@@ -117,15 +117,15 @@ class PaddleReader:
                         f"{self.file} has more than {MOST_OPERATORS} operators."
                     )
                 with self.program.at(_source(op) or Source(self.file, self._count)):
-                    self._read(PaddleOp(names, op, operators[at + 1 :]))
+                    self._read_node(PaddleOp(names, op, operators[at + 1 :]))
         finally:
             self._depth -= 1
 
-    def _read(self, node: PaddleOp) -> None:
+    def _read_node(self, node: PaddleOp) -> None:
         problems = len(self.problems)
         try:
             with self._attempt(), _sensible(node):
-                values = self._made(node)
+                values = self._node_results(node)
                 if len(self.problems) > problems:
                     raise MissingValue
         except TooManyOperators:
@@ -133,7 +133,7 @@ class PaddleReader:
         except (BracesError, MissingValue) as error:
             if isinstance(error, BracesError):
                 self.problems.append(UnsupportedNode(node.type[:80], str(node), error))
-            node.names.values.update(dict.fromkeys(node.op.made(), MissingValue))
+            node.names.values.update(dict.fromkeys(node.op.output_names(), MissingValue))
             return
         node.names.values.update(values)
 
@@ -152,7 +152,7 @@ class PaddleReader:
             raise MissingValue
         return results[0]
 
-    def _made(self, node: PaddleOp) -> dict[str, Value]:
+    def _node_results(self, node: PaddleOp) -> dict[str, Value]:
         """Return the results of an operator by name."""
         if node.type not in RULES:
             suggestion = did_you_mean(node.type, RULES)
@@ -173,7 +173,7 @@ class PaddleReader:
     def _by_rule(self, node: PaddleOp) -> dict[str, Value]:
         table = self.program.current
         before, lifted = len(table.ops), len(self._lifted)
-        first = next((name for name in node.made(node.main)), node.type)
+        first = next((name for name in node.output_names(node.main)), node.type)
         path = f"{node.names.path}{clean_name(first)}"
         with table.naming(f"{path}/"):
             results = RULES[node.type](node)
@@ -235,7 +235,7 @@ class PaddleReader:
             slot_values = cast(
                 "Sequence[Value]", values if isinstance(values, list) else [values]
             )
-            bound.update(zip(node.made(slot), slot_values, strict=False))
+            bound.update(zip(node.output_names(slot), slot_values, strict=False))
         return bound
 
     # ---- values ------------------------------------------------------------------------------

@@ -102,7 +102,9 @@ def _input(reader: TorchReader, exported: Any, node: Any, spec: Any) -> Any:
     tensor = exported.constants[spec.target] if kept is None else kept
     if kind == "CONSTANT_TENSOR":
         return reader.constant(spec.target, tensor) if node.users else None
-    return reader.kept(spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE)
+    return reader.parameter_var(
+        spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE
+    )
 
 
 def _declare_input(reader: TorchReader, node: Any, spec: Any) -> Any:

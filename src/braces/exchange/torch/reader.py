@@ -96,7 +96,7 @@ class TorchReader:
             self.program, self.values, clean_name(name), array, kind, frozen=frozen
         )
 
-    def kept(self, target: str, tensor: Any, kind: str) -> Var:
+    def parameter_var(self, target: str, tensor: Any, kind: str) -> Var:
         """Return the variable of a parameter or buffer; tied ones share it."""
         variable = self._tensors.get(id(tensor))
         if variable is None:
@@ -127,7 +127,7 @@ class TorchReader:
                 return list(_as_list(self._resolved(values, node.args[0])))
             else:
                 with self.program.at(source_of(node)):
-                    values[node] = self._read(values, node)
+                    values[node] = self._read_node(values, node)
         return []
 
     def _attribute(self, module: Any, node: Any) -> Value:
@@ -140,11 +140,11 @@ class TorchReader:
             else self.constant(node.name, attribute)
         )
 
-    def _read(self, values: Mapping[Any, Value], node: Any) -> Value:
+    def _read_node(self, values: Mapping[Any, Value], node: Any) -> Value:
         marks = len(self.values), len(self.problems)
         try:
             with self.program.transaction():
-                result = self._made(values, node)
+                result = self._node_result(values, node)
                 if len(self.problems) > marks[1]:
                     raise MissingValue
         except (BracesError, MissingValue, NotConstant) as error:
@@ -157,7 +157,7 @@ class TorchReader:
             return MissingValue
         return result
 
-    def _made(self, values: Mapping[Any, Value], node: Any) -> Value:
+    def _node_result(self, values: Mapping[Any, Value], node: Any) -> Value:
         """Return the result of a node."""
         name = target_of(node)
         rule = rule_of(name)
@@ -223,7 +223,9 @@ class TorchReader:
         parts = cast("Sequence[Any]", arg)
         resolved = [self._resolved(values, part) for part in parts]
         return [
-            self.symbols.told(part.meta["val"], value) if isinstance(value, Var) else value
+            self.symbols.size_of_number(part.meta["val"], value)
+            if isinstance(value, Var)
+            else value
             for part, value in zip(parts, resolved, strict=True)
         ]
 

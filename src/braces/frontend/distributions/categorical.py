@@ -311,6 +311,6 @@ class Multinomial(ClassFamily):
                 fix="It is a whole number from 1 on.",
             )
 
-    def drawn(self, sizes: Shape) -> Var:
+    def append_draws(self, sizes: Shape) -> Var:
         """Sum the draws of all trials."""
-        return ops.sum(super().drawn((self.total_count, *sizes)), axis=0)
+        return ops.sum(super().append_draws((self.total_count, *sizes)), axis=0)

@@ -61,28 +61,28 @@ class Independent(Distribution):
             )
 
     @property
-    def _kept(self) -> int:
+    def _remaining_axes(self) -> int:
         """Number of remaining batch axes."""
         return len(self.base.batch_shape) - self.reinterpreted_batch_ndims
 
     @property
     def batch_shape(self) -> Shape:
         """The remaining batch axes."""
-        return self.base.batch_shape[: self._kept]
+        return self.base.batch_shape[: self._remaining_axes]
 
     @property
     def event_shape(self) -> Shape:
         """The reinterpreted axes, and the event axes of `base`."""
-        return (*self.base.batch_shape[self._kept :], *self.base.event_shape)
+        return (*self.base.batch_shape[self._remaining_axes :], *self.base.event_shape)
 
     @property
     def has_rsample(self) -> bool:
         """True if `base` supports it."""
         return self.base.has_rsample
 
-    def drawn(self, sizes: Shape) -> Var:
+    def append_draws(self, sizes: Shape) -> Var:
         """See Distribution."""
-        return self.base.drawn((*sizes, *self.base.batch_shape[self._kept :]))
+        return self.base.append_draws((*sizes, *self.base.batch_shape[self._remaining_axes :]))
 
     def formed(self, what: str, *value: Operand) -> Var:
         """See Distribution."""
@@ -187,13 +187,13 @@ class MixtureSameFamily(Distribution):
     def _events(self) -> int:
         return len(self.event_shape)
 
-    def drawn(self, sizes: Shape) -> Var:
+    def append_draws(self, sizes: Shape) -> Var:
         """See Distribution."""
         count = self._shapes()[-1]
-        draws = self.component_distribution.drawn((*sizes, count))
-        params = self.mixture_distribution.given()
+        draws = self.component_distribution.append_draws((*sizes, count))
+        params = self.mixture_distribution.typed_params()
         one_hot_choice = self._wide(
-            one_hot(self.mixture_distribution.drawn(sizes), params.probs)
+            one_hot(self.mixture_distribution.append_draws(sizes), params.probs)
         )
         selected = ops.where(one_hot_choice > 0.0, draws, ops.zeros_like(draws))
         return ops.sum(selected, axis=-1 - self._events)
@@ -218,22 +218,22 @@ class MixtureSameFamily(Distribution):
         }
 
     def _log_prob(self, value: Operand) -> Var:
-        logs = self.mixture_distribution.given().log_probs
+        logs = self.mixture_distribution.typed_params().log_probs
         component_logs = self.component_distribution.formed("log_prob", self._beside(value))
         return ops.logsumexp(logs + component_logs, axis=-1)
 
     def _beside(self, value: Operand) -> Var:
         """Add the axis of the components to a value."""
-        x = as_var(value, self.mixture_distribution.given().probs.dtype)
+        x = as_var(value, self.mixture_distribution.typed_params().probs.dtype)
         return ops.expand_dims(x, axis=-1 - self._events)
 
     def _cdf(self, value: Operand) -> Var:
-        probs = self.mixture_distribution.given().probs
+        probs = self.mixture_distribution.typed_params().probs
         component_cdfs = self.component_distribution.formed("cdf", self._beside(value))
         return ops.sum(probs * component_cdfs, axis=-1)
 
     def _mean(self) -> Var:
-        weights = self._wide(self.mixture_distribution.given().probs)
+        weights = self._wide(self.mixture_distribution.typed_params().probs)
         return ops.sum(weights * self._each("mean"), axis=-1 - self._events)
 
     def _each(self, what: str) -> Var:
@@ -245,7 +245,10 @@ class MixtureSameFamily(Distribution):
 
     def _variance(self) -> Var:
         """Return the mean variance plus the variance of the means."""
-        weights, axis = self._wide(self.mixture_distribution.given().probs), -1 - self._events
+        weights, axis = (
+            self._wide(self.mixture_distribution.typed_params().probs),
+            -1 - self._events,
+        )
         means = self._each("mean")
         deviations = means - ops.sum(weights * means, axis=axis, keepdims=True)
         return ops.sum(weights * (self._each("variance") + ops.square(deviations)), axis=axis)

@@ -96,7 +96,9 @@ class CellStack:
                 if steps_index
                 else outputs
             )
-            return out, [self._joined(list(ends)) for ends in zip(*self.ends, strict=True)]
+            return out, [
+                self._stack_finals(list(ends)) for ends in zip(*self.ends, strict=True)
+            ]
 
         return compose_block(what if name is None else name, build)
 
@@ -141,7 +143,7 @@ class CellStack:
         weights = make_weights(self.kind, parameters, self.said, x, self.size, self.inits)
         return partial(self.step, weights=weights)
 
-    def _joined(self, ends: list[Var]) -> Var:
+    def _stack_finals(self, ends: list[Var]) -> Var:
         """Stack a final memory of all cells."""
         return ends[0] if len(ends) == 1 else ops.stack(ends, axis=0)
 

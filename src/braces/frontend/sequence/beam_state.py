@@ -27,7 +27,7 @@ class BeamSearch:
     beams: int
     penalty: float
 
-    def found(self, init: Any) -> Decoded:
+    def decode(self, init: Any) -> Decoded:
         """Return the decoded sequences."""
         shape = (self.search.rows, self.beams)
         carry = self.search.carry(

@@ -231,7 +231,7 @@ def beam_search(
         raise ProgramError(f"beam_search takes a number of beams, not {beams}.")
     search = Search.of("beam_search", step, init, start, end, max_length)
     beam = BeamSearch(search, beams, float(length_penalty))
-    return compose_block(name, lambda: beam.found(init))
+    return compose_block(name, lambda: beam.decode(init))
 
 
 if not TYPE_CHECKING:

@@ -227,7 +227,7 @@ class Lowerer:
     def _whole(self, op: Op, env: Mapping[str, Any], state: RunStatus) -> RunStatus:
         """Return the state before an operator reads lists: a truncated list stops the run."""
         for _, buffer in self._lists([env[name] for name in op.reads()], state):
-            state = RunStatus(state.running & buffer.whole, state.sites)
+            state = RunStatus(state.running & buffer.is_sufficient, state.sites)
         return state
 
     def _lists(

@@ -233,7 +233,7 @@ class ListBuffer:
         return self.values.shape[0]
 
     @property
-    def whole(self) -> Any:
+    def is_sufficient(self) -> Any:
         """Return whether the capacity was sufficient."""
         return self.highest <= self.room
 

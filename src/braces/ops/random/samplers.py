@@ -44,7 +44,7 @@ class Sampler:
     numbers: Callable[[Mapping[str, Any]], tuple[Any, ...]]
     alike: tuple[str, ...] = ()
 
-    def one(self, key: Any, attrs: Mapping[str, Any]) -> Any:
+    def draw_one(self, key: Any, attrs: Mapping[str, Any]) -> Any:
         """Draw the array of one operator with these attributes."""
         dtype = attrs["dtype"]
         return self.draw(key, attrs["shape"], dtype, *self.numbers(attrs), **self._fixed(attrs))

@@ -139,7 +139,7 @@ def _draw_reals(
     """Draw the array of an operator with these attributes; for kernels."""
     iteration_attrs = {**attrs, "shape": drop_iteration_axes(attrs["shape"], trips)}
     return draw_iterations(
-        lambda key: SAMPLERS[type].one(key, iteration_attrs), state, salt, trips
+        lambda key: SAMPLERS[type].draw_one(key, iteration_attrs), state, salt, trips
     )
 
 

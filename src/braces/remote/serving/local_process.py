@@ -71,7 +71,7 @@ class Process:
         timer.start()
         try:
             _write(self._process, {"token": self.token, "path": sys.path})
-            address = _read(self._process)
+            address = _read_address(self._process)
         except OSError:
             address = ""
         finally:
@@ -79,12 +79,12 @@ class Process:
         if not address:
             self.end()
             raise RemoteError(
-                f"The process of the worker did not start: it {self.told()}.",
+                f"The process of the worker did not start: it {self.describe_end()}.",
                 fix="See what it wrote to the standard error output.",
             )
         return address
 
-    def told(self) -> str:
+    def describe_end(self) -> str:
         """Return how it ended."""
         try:
             code = self._process.wait(_END_S)
@@ -111,7 +111,7 @@ def _write(process: subprocess.Popen[str], settings: Mapping[str, Any]) -> None:
     process.stdin.flush()
 
 
-def _read(process: subprocess.Popen[str]) -> str:
+def _read_address(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 

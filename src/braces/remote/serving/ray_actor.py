@@ -57,7 +57,7 @@ class RayEndpoint:
             raise RemoteError(f"Ray starts no worker: {error}", at=self.address) from None
         return link
 
-    def told(self) -> str:
+    def describe_end(self) -> str:
         """Return a reference to Ray's log."""
         return "was ended, as Ray says"
 

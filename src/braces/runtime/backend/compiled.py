@@ -255,7 +255,7 @@ class CompiledPlan:
         self.rounded = form
         counts = executable.counts(status) if executable.sizes else {}
         self.known.record(executable.needed(status), counts, form.rounded)
-        return form.cut(results, counts) if form.rounded else results
+        return form.remove_padding(results, counts) if form.rounded else results
 
     def _absorb_status(
         self, form: CompileVariant, executable: Executable, status: list[int]
@@ -341,7 +341,7 @@ class CompiledPlan:
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
                 self.placed.compare(run.feeds, self.check_nan)
-            key, executable = self._found(form, run)
+            key, executable = self._compiled_code(form, run)
             keep_on_device(self.states, self.plan.updates, run)
             latest = self.latest = self._likeness(form, run), key, executable
         executable = latest[2]
@@ -368,7 +368,7 @@ class CompiledPlan:
         timed = self.asks and run.watch.deadline is not None
         return form.rounded, self.known.key(form.rounded), timed
 
-    def _found(self, form: CompileVariant, run: Run) -> tuple[Any, Executable]:
+    def _compiled_code(self, form: CompileVariant, run: Run) -> tuple[Any, Executable]:
         """Return the code for the inputs of a run and its key; compile on a cache miss."""
         states = run.named(self.states)
         values = {**states, **run.feeds}

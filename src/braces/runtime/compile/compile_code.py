@@ -64,5 +64,5 @@ def compile_function(
             lowered = traced.lower()
         with making.phase("XLA or kept code"):
             code = compile_or_read(lowered, function.__name__)
-        making.made(code)
+        making.record_code(code)
     return code

@@ -59,7 +59,7 @@ class CompileVariant:
             "the time limit": "checked" if timed else "not checked",
         }
 
-    def cut(self, results: list[Any], counts: Mapping[str, int]) -> list[Any]:
+    def remove_padding(self, results: list[Any], counts: Mapping[str, int]) -> list[Any]:
         """Return the results without padding."""
         return [
             _remove_padding(x, axes, counts) for x, axes in zip(results, self.cuts, strict=True)

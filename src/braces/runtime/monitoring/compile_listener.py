@@ -25,7 +25,7 @@ class CompileListener(Protocol):
         """Return the name of the code in the cache of JAX: this or another one."""
         ...
 
-    def made(self, code: Any) -> None:
+    def record_code(self, code: Any) -> None:
         """Record the compiled code."""
         ...
 
@@ -47,7 +47,7 @@ class NullListener:
         """Return the name unchanged."""
         return name
 
-    def made(self, code: Any) -> None:
+    def record_code(self, code: Any) -> None:
         """Do nothing."""
 
 

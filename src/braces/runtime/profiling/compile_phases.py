@@ -87,7 +87,7 @@ class PhaseRecorder:
         places = repr((len(self.codes), self._numbering.places))
         return f"{name}_{sha256(places.encode()).hexdigest()[:16]}"
 
-    def made(self, code: Any) -> None:
+    def record_code(self, code: Any) -> None:
         """Parse the compiled code."""
         assert self._numbering is not None, "operators have numbers before they are compiled"
         with self.phase("read what XLA made"):

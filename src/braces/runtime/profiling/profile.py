@@ -104,7 +104,7 @@ class Profile(RunFacts):
         return self.text()
 
     def __rich__(self) -> Any:
-        return self._sheet(OP, None).drawn()
+        return self._sheet(OP, None).renderable()
 
     def _repr_html_(self) -> str:
         return self._sheet(OP, None).html()

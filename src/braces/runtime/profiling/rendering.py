@@ -87,17 +87,17 @@ class ProfileReport:
     def text(self) -> str:
         """Return the report as text."""
         numbers = range(1, 6)
-        table = columns([self._head(), *map(self._cells, self._shown)], right=numbers)
+        table = columns([self._head(), *map(self._cells, self._listed_rows)], right=numbers)
         return "\n".join([*self.facts.lines(), "", *table, *self._after()])
 
     def print(self, file: TextIO) -> None:
         """Print the report to a stream."""
         if file.isatty():
-            console.Console(file=file, highlight=False).print(self.drawn())
+            console.Console(file=file, highlight=False).print(self.renderable())
         else:
             print(self.text(), file=file)
 
-    def drawn(self) -> Any:
+    def renderable(self) -> Any:
         """Return the report as a renderable of rich."""
         table = rich_table.Table(box=None, header_style="bold", pad_edge=False)
         for at, name in enumerate(self._head()):
@@ -105,7 +105,7 @@ class ProfileReport:
             number = 1 <= at <= 5
             justify = "right" if number else "left"
             table.add_column(name, justify=justify, no_wrap=number, min_width=width)
-        for row in self._shown:
+        for row in self._listed_rows:
             style = "bold" if row.share >= _MUCH else "dim" if row.share < _LITTLE else ""
             cells = (
                 rich_text.Text(cell, no_wrap=True, overflow="ellipsis")
@@ -123,7 +123,7 @@ class ProfileReport:
             "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
             for tag, cells in (
                 ("th", self._head()),
-                *(("td", self._cells(row)) for row in self._shown),
+                *(("td", self._cells(row)) for row in self._listed_rows),
             )
         ]
         before, after = (html.escape("\n".join(x)) for x in (self.facts.lines(), self._after()))
@@ -132,7 +132,7 @@ class ProfileReport:
     # ---- parts -------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> Sequence[ProfileRow]:
+    def _listed_rows(self) -> Sequence[ProfileRow]:
         return self.rows[: _ROWS if self.limit is None else max(0, self.limit)]
 
     def _head(self) -> list[str]:
@@ -158,7 +158,7 @@ class ProfileReport:
         return list(map(visible, cells))
 
     def _after(self) -> Iterator[str]:
-        hidden = self.rows[len(self._shown) :]
+        hidden = self.rows[len(self._listed_rows) :]
         if hidden:
             share = sum(row.share for row in hidden)
             yield f"and {len(hidden)} more, {share:.1%} together"

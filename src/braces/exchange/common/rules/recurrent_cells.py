@@ -55,14 +55,14 @@ class Cell:
 
     def gates(self, x: Var, h: Var, count: int) -> dict[str, Var]:
         """Return the first gates by letter: input and memory times their weights."""
-        both = self.given(x, 0, count) + ops.matmul(
+        both = self.input_product(x, 0, count) + ops.matmul(
             h, ops.transpose(self.part(self.r, 0, count))
         )
         for bias in self.biases or ():
             both = both + self.part(bias, 0, count)
         return dict(zip(self.order, ops.split(both, sections=count, axis=-1), strict=False))
 
-    def given(self, x: Var, at: int, count: int = 1) -> Var:
+    def input_product(self, x: Var, at: int, count: int = 1) -> Var:
         """Return the input product of one gate, or several."""
         if self.w is None:
             return x[:, at * self.size : (at + count) * self.size]
@@ -104,7 +104,7 @@ def gru_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
     z, r = (first(cell.bounded(gates[letter])) for letter in "zr")
     u = ops.transpose(cell.part(cell.r, 2))
     input_bias, recurrent_bias = (None, None) if cell.biases is None else cell.biases
-    new = add_bias(cell.given(x, 2), input_bias, cell)
+    new = add_bias(cell.input_product(x, 2), input_bias, cell)
     if cell.reset_after:
         new = new + r * add_bias(ops.matmul(h, u), recurrent_bias, cell)
     else:

@@ -131,12 +131,12 @@ class OnnxReader:
             self._work += 1
             self._check_work(self._work)
             with self.program.at(Source(self.file, self._count)):
-                self._read(names, proto)
+                self._read_node(names, proto)
 
-    def _read(self, names: GraphScope, proto: Any) -> None:
+    def _read_node(self, names: GraphScope, proto: Any) -> None:
         try:
             with self.attempt(), _sensible(proto):
-                results = self._made(names, proto)
+                results = self._node_outputs(names, proto)
         except TooManyNodes:
             raise
         except (BracesError, MissingValue) as error:
@@ -188,7 +188,7 @@ class OnnxReader:
         node = OnnxNode(names, proto, {})
         self.problems.append(UnsupportedNode(f"{node.type}-{node.version}", str(node), error))
 
-    def _made(self, names: GraphScope, proto: Any) -> Sequence[Value]:
+    def _node_outputs(self, names: GraphScope, proto: Any) -> Sequence[Value]:
         """Return the outputs of a node."""
         function = self.functions.get(function_bodies.called_by(proto))
         if function is not None:
@@ -355,7 +355,7 @@ class OnnxReader:
 
     # ---- constant folding --------------------------------------------------------------------
 
-    def known(self, names: GraphScope, name: str) -> Constant | None:
+    def known_value(self, names: GraphScope, name: str) -> Constant | None:
         """Return a value by constant folding, or `None`.
 
         Raises:

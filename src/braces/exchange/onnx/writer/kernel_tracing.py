@@ -72,15 +72,15 @@ class KernelExporter:
             for var, value in zip(jaxpr.constvars, consts, strict=True)
         )
 
-        def read(atom: Any) -> str:
+        def lookup_atom(atom: Any) -> str:
             is_literal = isinstance(atom, extend.Literal)
             return g.constant(literal_array(atom)) if is_literal else names[atom]
 
         _, equations = eliminate_dead_equations(jaxpr)
         for eqn in equations:
-            results = self._written(g, eqn, [read(atom) for atom in eqn.invars])
+            results = self._written(g, eqn, [lookup_atom(atom) for atom in eqn.invars])
             names.update(zip(eqn.outvars, results, strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
+        return [lookup_atom(atom) for atom in jaxpr.outvars]
 
     def _written(self, g: OnnxGraph, eqn: Any, values: Sequence[str]) -> Sequence[str]:
         name = eqn.primitive.name

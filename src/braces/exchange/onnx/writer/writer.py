@@ -75,7 +75,7 @@ class BlockExporter:
 
     def _op(self, g: OnnxGraph, op: Op, types: Mapping[str, Type]) -> None:
         try:
-            outputs = self._found(NodeDesc(g, op, list(types.values())))
+            outputs = self._export_node(NodeDesc(g, op, list(types.values())))
         except BracesError as error:
             self.problems.add(op, error)
             outputs = dict.fromkeys(types, MISSING)
@@ -83,7 +83,7 @@ class BlockExporter:
             g.bind(variable, outputs[variable], type_)
             g.call(outputs[variable], variable)
 
-    def _found(self, n: NodeDesc) -> Mapping[str, str]:
+    def _export_node(self, n: NodeDesc) -> Mapping[str, str]:
         op = n.op
         construct = CONSTRUCTS.get(op.type)
         if construct is not None:

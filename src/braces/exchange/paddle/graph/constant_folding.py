@@ -55,7 +55,7 @@ def fold_operator(node: PaddleOp, inputs: Sequence[Held]) -> Results:
 def _first(node: PaddleOp) -> Constant:
     """Return the first input, which determines the dtype of the result."""
     for slot in ("X", "Input", "Start"):
-        value = node.known(slot)
+        value = node.known_value(slot)
         if value is not None:
             return value
     raise NotConstant
@@ -66,7 +66,7 @@ def _as_known(array: Array, like: Constant) -> Constant:
 
 
 def _array(node: PaddleOp, slot: str) -> Array:
-    value = node.known(slot)
+    value = node.known_value(slot)
     if value is None:
         raise NotConstant
     return value.array

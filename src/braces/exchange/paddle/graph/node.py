@@ -83,13 +83,13 @@ class PaddleOp:
 
     # ---- inputs ------------------------------------------------------------------------------
 
-    def given(self, slot: str) -> tuple[str, ...]:
+    def input_names(self, slot: str) -> tuple[str, ...]:
         """Return the names in an input slot."""
         return self.op.inputs.get(slot, ())
 
     def has(self, slot: str) -> bool:
         """Return whether an input is present."""
-        return bool(self.given(slot))
+        return bool(self.input_names(slot))
 
     def name(self, slot: str) -> str:
         """Return the first name in a slot.
@@ -99,7 +99,7 @@ class PaddleOp:
         """
         if not self.has(slot):
             self.refuse(f"has no input `{slot}`")
-        return self.given(slot)[0]
+        return self.input_names(slot)[0]
 
     def value(self, slot: str) -> Value:
         """Return the value of an input."""
@@ -107,7 +107,7 @@ class PaddleOp:
 
     def values(self, slot: str) -> list[Value]:
         """Return the values of all names in a slot."""
-        return [self.names.value(name) for name in self.given(slot)]
+        return [self.names.value(name) for name in self.input_names(slot)]
 
     def var(self, slot: str) -> Var:
         """Return an input as a variable."""
@@ -137,7 +137,7 @@ class PaddleOp:
         value = self.value(slot)
         return tuple(value.array.shape) if isinstance(value, Constant) else self.var(slot).shape
 
-    def known(self, slot: str) -> Constant | None:
+    def known_value(self, slot: str) -> Constant | None:
         """Return an input that is known at import time, or `None`."""
         value_ = self.value(slot) if self.has(slot) else None
         return value_ if isinstance(value_, Constant) else None
@@ -157,10 +157,10 @@ class PaddleOp:
         if each and self.has(each):
             return [self._size(value) for value in self.values(each)]
         if tensor and self.has(tensor):
-            known_sizes = self.known(tensor)
+            known_sizes = self.known_value(tensor)
             if known_sizes is not None:
                 return [_as_size(item) for item in known_sizes.items()]
-            return self._told(self.var(tensor))
+            return self._runtime_size(self.var(tensor))
         return [int(n) for n in self.attr(attr) or ()]
 
     def _size(self, value: Value) -> Size:
@@ -168,7 +168,7 @@ class PaddleOp:
             return _as_size(value.items()[0])
         return data_dependent.as_size(self._number(self.runner.lift(value)))
 
-    def _told(self, var: Var) -> list[Size]:
+    def _runtime_size(self, var: Var) -> list[Size]:
         count = var.shape[0] if var.ndim == 1 else None
         if not isinstance(count, int):
             self.refuse(f"is told sizes, but not how many: {var.type}")
@@ -186,7 +186,7 @@ class PaddleOp:
         """
         if not tensor or not self.has(tensor):
             return self.attr(attr, default)
-        constant = self.known(tensor)
+        constant = self.known_value(tensor)
         if constant is None or constant.array.size != 1:
             self.refuse(f"must know `{tensor}` when it is read, and a run computes it")
         return constant.items()[0]
@@ -201,7 +201,7 @@ class PaddleOp:
         list_slot, tensor_slot = f"{stem}TensorList", f"{stem}Tensor"
         if self.has(list_slot):
             return [self._place(value) for value in self.values(list_slot)]
-        if self.has(tensor_slot) and self.known(tensor_slot) is None:
+        if self.has(tensor_slot) and self.known_value(tensor_slot) is None:
             return list(ops.unstack(self.var(tensor_slot), axis=0))
         return self.sizes(attr, tensor_slot)
 
@@ -212,18 +212,18 @@ class PaddleOp:
 
     # ---- outputs -----------------------------------------------------------------------------
 
-    def made(self, slot: str) -> tuple[str, ...]:
+    def output_names(self, slot: str) -> tuple[str, ...]:
         """Return the names in an output slot."""
         return self.op.outputs.get(slot, ())
 
     @property
     def main(self) -> str:
         """The output slot of a rule that returns a single value."""
-        own = [slot for slot in MAIN if self.made(slot)]
+        own = [slot for slot in MAIN if self.output_names(slot)]
         return own[0] if own else next((s for s, names in self.op.outputs.items() if names), "")
 
     def __str__(self) -> str:
-        output = next(iter(self.op.made()), "")
+        output = next(iter(self.op.output_names()), "")
         return f"`{output:.80}`" if output else f"`{self.type:.80}`"
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:

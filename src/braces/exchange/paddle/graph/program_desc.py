@@ -60,7 +60,7 @@ class Operator:
     attrs: Mapping[str, Any]
     blocks: Mapping[str, tuple[int, ...]]
 
-    def made(self) -> list[str]:
+    def output_names(self) -> list[str]:
         """Return the names of all outputs."""
         return [name for names in self.outputs.values() for name in names]
 

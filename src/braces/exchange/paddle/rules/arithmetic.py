@@ -64,7 +64,7 @@ def divide(x: Var, y: Var) -> Var:
 def scale(node: PaddleOp) -> Var:
     """A multiple plus a bias, which is added before or after."""
     x, bias = node.var("X"), node.attr("bias", 0.0)
-    known = node.known("ScaleTensor") if node.has("ScaleTensor") else None
+    known = node.known_value("ScaleTensor") if node.has("ScaleTensor") else None
     if node.has("ScaleTensor") and known is None:
         factor: Any = cast_to_dtype(ops.reshape(node.var("ScaleTensor"), ()), x.dtype)
     else:
@@ -119,7 +119,7 @@ def clip(node: PaddleOp) -> Var:
 
 
 def _bound(node: PaddleOp, slot: str) -> Any:
-    known = node.known(slot)
+    known = node.known_value(slot)
     if known is not None and known.array.size == 1:
         return known.numbers().ravel()[0]
     return node.var(slot) if node.has(slot) else node.attr(slot.lower(), 0.0)

@@ -46,7 +46,7 @@ def owned_block(node: PaddleOp) -> int:
 def outer_writes(node: PaddleOp, at: int) -> list[str]:
     """Return the outer names that a block writes, in order and without duplicates."""
     block = node.runner.block(at)
-    output_names = (name for op in block.operators for name in op.made())
+    output_names = (name for op in block.operators for name in op.output_names())
     return list(dict.fromkeys(name for name in output_names if name not in block.variables))
 
 
@@ -84,13 +84,13 @@ def _loop(node: PaddleOp, at: int, before: Mapping[str, Var], condition: str) ->
     with loop.block() as body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
         body.set_condition(cast_to_dtype(scalar(memories[condition]), BOOL))
-        inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
+        inner = _read_body(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name, memory in memories.items():
             memory.update(fit_to_memory(node.runner.lift(inner.value(name)), memory))
     return [loop.final(memory) for memory in memories.values()]
 
 
-def _read(node: PaddleOp, at: int, memories: Mapping[str, Var]) -> BlockScope:
+def _read_body(node: PaddleOp, at: int, memories: Mapping[str, Var]) -> BlockScope:
     """Read a block with these memories, and return its names."""
     inner = node.names.inner()
     inner.values.update(memories)
@@ -106,7 +106,7 @@ def _types_after(
     body = create_while().block()
     with body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
-        inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
+        inner = _read_body(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name in names:
             if has_value(inner, name) and not undefined(inner.find(name)):
                 types[name] = node.runner.lift(inner.value(name)).type
@@ -146,9 +146,9 @@ def fit_to_memory(value: Var, memory: Var) -> Var:
 def recurrent(node: PaddleOp) -> Results:
     """Convert a StaticRNN: a counted loop over the first axis of its inputs."""
     at, back = owned_block(node), bool(node.attr("reverse", False))
-    sequences, states = node.given("inputs"), node.vars("initial_states")
+    sequences, states = node.input_names("inputs"), node.vars("initial_states")
     old_names, new_names = node.many("ex_states"), node.many("states")
-    output_names = node.made("outputs")
+    output_names = node.output_names("outputs")
     xs = node.vars("inputs")
     rnn = create_rnn(reverse=back)
     with rnn.stepnet() as net:
@@ -172,8 +172,8 @@ def conditional(node: PaddleOp) -> Results:
     """Convert a conditional block."""
     if not node.attr("is_scalar_condition", False):
         node.refuse("whose condition has a value for each row is not read")
-    at, output_names = owned_block(node), node.made("Out")
-    known = node.known("Cond")
+    at, output_names = owned_block(node), node.output_names("Out")
+    known = node.known_value("Cond")
     if known is not None and known.plain:
         if not known.numbers().ravel()[0]:
             return {}
@@ -244,7 +244,7 @@ def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
 
 def select(node: PaddleOp) -> Results:
     """Select among values by a mask; following selections by the same mask share the branch."""
-    values, known = node.values("X"), node.known("Mask")
+    values, known = node.values("X"), node.known_value("Mask")
     if known is not None and known.plain:
         return {"Out": values[int(known.numbers().ravel()[0])]}
     chosen = node.runner.chosen
@@ -261,7 +261,7 @@ def select(node: PaddleOp) -> Results:
 
 def _group_by_mask(node: PaddleOp) -> list[list[Value]]:
     """Return the values of this and of directly following selections by the same mask."""
-    mask = node.given("Mask")
+    mask = node.input_names("Mask")
     same_mask_ops = takewhile(
         lambda op: op.type == "select_input" and op.inputs.get("Mask") == mask, node.later
     )
@@ -281,7 +281,7 @@ def _group_by_mask(node: PaddleOp) -> list[list[Value]]:
 
 def feed(node: PaddleOp) -> Results:
     """An input of the program."""
-    return {"Out": node.runner.feed(node.made("Out")[0])}
+    return {"Out": node.runner.feed(node.output_names("Out")[0])}
 
 
 def fetch(node: PaddleOp) -> Results:

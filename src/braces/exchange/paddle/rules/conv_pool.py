@@ -173,7 +173,7 @@ def _build_resize(node: PaddleOp, mode: str, rank: int, x: Var) -> Var:
 
 def _factors(node: PaddleOp, rank: int) -> list[float] | None:
     """Return the positive scale factors, if there are any; a single one is for all axes."""
-    known = node.known("Scale") if node.has("Scale") else None
+    known = node.known_value("Scale") if node.has("Scale") else None
     if node.has("Scale") and known is None:
         node.refuse("is told its factor by a run", "Export it with sizes.")
     factors = known.items() if known is not None else node.many("scale")

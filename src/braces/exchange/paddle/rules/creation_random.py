@@ -77,7 +77,7 @@ def _dtype(node: PaddleOp) -> Any:
 
 
 def _item(node: PaddleOp, slot: str) -> Any:
-    known = node.known(slot)
+    known = node.known_value(slot)
     return ops.reshape(node.var(slot), ()) if known is None else known.items()[0]
 
 

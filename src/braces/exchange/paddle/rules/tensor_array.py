@@ -39,7 +39,7 @@ def index_operand(node: PaddleOp) -> Var:
 
 def write(node: PaddleOp) -> Results:
     """Write an element; the index may be the length, which appends."""
-    (name,), x = node.made("Out"), node.var("X")
+    (name,), x = node.output_names("Out"), node.var("X")
     xs = node.runner.lift(node.names.value(name)) if has_value(node.names, name) else None
     if xs is None:
         type_ = tensor_type(x)
@@ -54,7 +54,7 @@ def read(node: PaddleOp) -> Results:
 
 def length(node: PaddleOp) -> Results:
     """The length of a tensor array."""
-    (name,) = node.given("X")
+    (name,) = node.input_names("X")
     if is_unwritten_array(node.names, name):
         return {"Out": Constant.of(np.zeros(1, INT64))}
     return {"Out": ops.reshape(lists.list_length(node.var("X")), (1,))}

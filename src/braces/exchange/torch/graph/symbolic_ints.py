@@ -65,7 +65,7 @@ class Symbols:
         """
         return said if isinstance(said, int) else self._from(said.node.expr, said)
 
-    def told(self, said: Any, number: Var) -> Size:
+    def size_of_number(self, said: Any, number: Var) -> Size:
         """Return the size that a run-time number determines: a known one, or a new one."""
         try:
             return self.size(said)

@@ -77,11 +77,11 @@ def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
 
 def _written(arguments: Any) -> str:
     """Format arguments as in a call expression."""
-    args, options = tree_unflatten(arguments, map(_shown, tree_leaves(arguments)))
+    args, options = tree_unflatten(arguments, map(_describe_leaf, tree_leaves(arguments)))
     return f"({', '.join([*map(str, args), *(f'{k}={v}' for k, v in options.items())])})"
 
 
-def _shown(leaf: Any) -> str:
+def _describe_leaf(leaf: Any) -> str:
     return leaf.name if isinstance(leaf, Var) else f"{leaf!r:.40}"
 
 

@@ -29,7 +29,7 @@ class Support(ABC):
     def inner(self, params: DistributionParams, x: Var) -> Var | float:
         """Return a value inside the support, as a substitute for values outside."""
 
-    def cut(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
+    def extend_cdf(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
         """Extend a cumulative distribution function: 0 below the support and 1 above."""
         del self
         return form(params, x)
@@ -72,7 +72,7 @@ class Interval(Support):
             return (self.low(params) + self.high(params)) * 0.5
         return self.low(params) + 1.0 if self.low is not None else 0.0
 
-    def cut(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
+    def extend_cdf(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
         """See Support."""
         if self.low is None:
             return form(params, x)

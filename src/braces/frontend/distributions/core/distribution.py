@@ -66,7 +66,7 @@ class Distribution(ABC):
         """True if `rsample` is supported."""
 
     @abstractmethod
-    def drawn(self, sizes: Shape) -> Var:
+    def append_draws(self, sizes: Shape) -> Var:
         """Append draws of a shape, which includes `batch_shape`, to the open block."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Distribution(ABC):
         return self._block("rsample", lambda: self._draws(shape), name)
 
     def _draws(self, shape: Sequence[Any] | Size) -> Var:
-        return self.drawn((*as_shape(shape), *self.batch_shape))
+        return self.append_draws((*as_shape(shape), *self.batch_shape))
 
     # ---- functions of values -----------------------------------------------------------------
 
@@ -157,22 +157,22 @@ class Distribution(ABC):
     @property
     def mean(self) -> Var:
         """The mean, [*batch_shape, *event_shape]; NaN or inf if undefined."""
-        return self._whole("mean")
+        return self._require_whole("mean")
 
     @property
     def variance(self) -> Var:
         """The variance, [*batch_shape, *event_shape]; NaN or inf if undefined."""
-        return self._whole("variance")
+        return self._require_whole("variance")
 
     @property
     def stddev(self) -> Var:
         """The square root of the variance."""
-        return self._whole("stddev")
+        return self._require_whole("stddev")
 
     @property
     def mode(self) -> Var:
         """The value of largest density or probability, [*batch_shape, *event_shape]."""
-        return self._whole("mode")
+        return self._require_whole("mode")
 
     @transactional
     def entropy(self) -> Var:
@@ -181,14 +181,14 @@ class Distribution(ABC):
         Raises:
             ProgramError: There is no closed form.
         """
-        return self._block("entropy", lambda: self._spread("entropy", self.batch_shape))
+        return self._block("entropy", lambda: self._expand_to("entropy", self.batch_shape))
 
     @transactional
-    def _whole(self, what: str) -> Var:
+    def _require_whole(self, what: str) -> Var:
         shape = (*self.batch_shape, *self.event_shape)
-        return self._block(what, lambda: self._spread(what, shape))
+        return self._block(what, lambda: self._expand_to(what, shape))
 
-    def _spread(self, what: str, shape: Shape) -> Var:
+    def _expand_to(self, what: str, shape: Shape) -> Var:
         moment = self.formed("variance" if what == "stddev" else what)
         return ops.broadcast_to(ops.sqrt(moment) if what == "stddev" else moment, shape)
 

@@ -112,7 +112,7 @@ class Family(Distribution):
 
     # ---- operators ---------------------------------------------------------------------------
 
-    def given(self, **values: Operand) -> DistributionParams:
+    def typed_params(self, **values: Operand) -> DistributionParams:
         """Return parameters and values as variables of one dtype, with derived parameters."""
         named_vars = to_common_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
         return self.completed(DistributionParams(named_vars))
@@ -121,16 +121,16 @@ class Family(Distribution):
         """Add derived parameters."""
         return params
 
-    def drawn(self, sizes: Shape) -> Var:
+    def append_draws(self, sizes: Shape) -> Var:
         """See Distribution."""
-        return self.forms.draw(self.given(), sizes)
+        return self.forms.draw(self.typed_params(), sizes)
 
     def formed(self, what: str, *value: Operand) -> Var:
         """See Distribution."""
         form = getattr(self.forms, what)
         if form is None:
             raise self.without(what)
-        params = self.given(**dict(zip(("value",), value, strict=False)))
+        params = self.typed_params(**dict(zip(("value",), value, strict=False)))
         if value:
             return self._of_value(what, form, params)
         return params.but(found=form(params)).found
@@ -138,7 +138,7 @@ class Family(Distribution):
     def _of_value(self, what: str, form: ValueForm, params: DistributionParams) -> Var:
         x = params.value
         if what == "cdf":
-            return self.support.cut(params, x, form)
+            return self.support.extend_cdf(params, x, form)
         if what == "icdf":
             outside = (x < 0.0) | (x > 1.0)
             return ops.where(outside, np.nan, form(params, ops.where(outside, 0.5, x)))

@@ -60,13 +60,15 @@ class ScaledLoss:
         program = self.loss.program
         with block(self.name.removeprefix(program.current.names.prefix)):
             arguments = self.scale, self.good, list(pairs.values())
-            results = trace("The scale of the loss", self._moved, *arguments).build(*arguments)
+            results = trace("The scale of the loss", self._next_scale, *arguments).build(
+                *arguments
+            )
             scale, good, grads = results
             program.update(self.scale.name, scale.name)
             program.update(self.good.name, good.name)
         return {param: expose(grad) for param, grad in zip(pairs, grads, strict=True)}
 
-    def _moved(self, scale: Any, good: Any, grads: list[Any]) -> Any:
+    def _next_scale(self, scale: Any, good: Any, grads: list[Any]) -> Any:
         """Return the next scale, the next count of finite steps, and the unscaled gradients."""
         numpy: Any = jnp  # its type annotations are incomplete
         how = self.how

@@ -218,7 +218,7 @@ class LeafTransform:
         self._steps: Var | None = None
         self._rate: Var | None = None
         if part.rate is not None:
-            self._rate = self._given(0.0 if callable(part.rate) else part.rate)
+            self._rate = self._update_args(0.0 if callable(part.rate) else part.rate)
 
     @property
     def own_name(self) -> str:
@@ -246,7 +246,7 @@ class LeafTransform:
         self.moves.append((self._rate, value))
         return value
 
-    def _given(self, rate: float | Var) -> Var:
+    def _update_args(self, rate: float | Var) -> Var:
         return _scalar(rate) if isinstance(rate, Var) else self._new(rate)
 
     def _new(self, value: float) -> Var:

@@ -56,7 +56,7 @@ class NodeReader(Protocol):
         """Read a subgraph of a node inline, and return its outputs."""
         ...
 
-    def known(self, names: GraphScope, name: str) -> Constant | None:
+    def known_value(self, names: GraphScope, name: str) -> Constant | None:
         """Return a value by constant folding, or `None`."""
         ...
 
@@ -260,9 +260,9 @@ class OnnxNode:
         """Return an input by constant folding, or `None`."""
         if not self.has(at):
             return None
-        return self.names.runner.known(self.names, self.proto.input[at])
+        return self.names.runner.known_value(self.names, self.proto.input[at])
 
-    def known(self, at: int, what: str) -> Constant:
+    def known_value(self, at: int, what: str) -> Constant:
         """Return an input that must be known at import time.
 
         Args:
@@ -286,14 +286,14 @@ class OnnxNode:
         """Return the numbers and sizes of an optional input that must be known."""
         if not self.has(at):
             return None
-        constant = self.known(at, what)
+        constant = self.known_value(at, what)
         return [v if not isinstance(v, float) else int(v) for v in constant.items()]
 
     def number(self, at: int, what: str, default: Any = None) -> Any:
         """Return the only element of an input that must be known."""
         if not self.has(at):
             return default
-        return self.known(at, what).numbers().ravel()[0].item()
+        return self.known_value(at, what).numbers().ravel()[0].item()
 
     # ---- outputs -----------------------------------------------------------------------------
 

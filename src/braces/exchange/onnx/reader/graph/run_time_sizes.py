@@ -52,7 +52,7 @@ def split_parts(names: GraphScope, name: str) -> list[Part]:
     Raises:
         ProgramError: It has more axes, an unknown length, or too many numbers.
     """
-    known = names.runner.known(names, name)
+    known = names.runner.known_value(names, name)
     if known is not None:
         return [int(n) if isinstance(n, float) else n for n in known.items()]
     maker = names.maker(name)

@@ -135,17 +135,19 @@ class _ExportedCase:
             arguments = [self._mask]
         for row in self._view.rows:
             source = g.name(row.source)
-            arguments.append(self._taken(g, source, row.source, row.linear, indices))
+            arguments.append(self._take_rows(g, source, row.source, row.linear, indices))
         results = self._write(g, self._view.bodies[self._number], arguments)
         outs = len(self._view.outs)
         return [
-            self._put(g, base, value, indices, i)
+            self._scatter_rows(g, base, value, indices, i)
             if i < outs
             else widths.widened_op(g, "Add", base, value, dtype=self._n.result(i).dtype)
             for i, (base, value) in enumerate(zip(before, results, strict=True))
         ]
 
-    def _taken(self, g: OnnxGraph, source: str, name: str, linear: bool, places: str) -> str:
+    def _take_rows(
+        self, g: OnnxGraph, source: str, name: str, linear: bool, places: str
+    ) -> str:
         if self._view.compact:
             return g.op("Gather", source, places)
         type_ = _array(g, name)
@@ -160,7 +162,9 @@ class _ExportedCase:
     def _mask_of(self, g: OnnxGraph, type_: TensorType) -> str:
         return add_axes(g, self._mask, range(1, type_.rank))
 
-    def _put(self, g: OnnxGraph, before: str, value: str, places: str, position: int) -> str:
+    def _scatter_rows(
+        self, g: OnnxGraph, before: str, value: str, places: str, position: int
+    ) -> str:
         if self._view.compact:
             return g.op("ScatterND", before, add_axes(g, places, [1]), value)
         type_ = self._n.result(position)

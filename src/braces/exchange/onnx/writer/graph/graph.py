@@ -250,10 +250,10 @@ class OnnxGraph:
             return self.integers(size)
         size_name = self._sizes.get(size)
         if size_name is None:
-            size_name = self._sizes[size] = self._computed(size)
+            size_name = self._sizes[size] = self._add_size(size)
         return size_name
 
-    def _computed(self, size: Dim) -> str:
+    def _add_size(self, size: Dim) -> str:
         if size.name:
             graph = self._teller(size.name) or self.model.teller(size.name)
             if graph is None:

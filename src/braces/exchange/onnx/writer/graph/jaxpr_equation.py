@@ -121,7 +121,7 @@ class ExportedEquation:
         """Add a node with operands and result of the result's dtype."""
         return widths.widened_op(self.g, kind, *inputs, dtype=self.dtype, **attrs)
 
-    def asked(self, kind: str, *inputs: str, **attrs: Any) -> str:
+    def query(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node with operands of the first input's dtype; it returns bools or indices."""
         return widths.widened_query(self.g, kind, *inputs, dtype=self.type().dtype, **attrs)
 

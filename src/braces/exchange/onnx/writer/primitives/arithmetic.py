@@ -33,12 +33,12 @@ def same(kind: str, e: ExportedEquation, *values: str) -> str:
 
 def compared(kind: str, e: ExportedEquation, x: str, y: str) -> str:
     """A comparison."""
-    return e.asked(kind, x, y)
+    return e.query(kind, x, y)
 
 
 def compare_in_total_order(kind: str, e: ExportedEquation, x: str, y: str) -> str:
     """A comparison in total order: NaN comes last."""
-    compared_, dtype = e.asked(kind, x, y), e.type().dtype
+    compared_, dtype = e.query(kind, x, y), e.type().dtype
     if not is_float(dtype):
         return compared_
     g, wide = e.g, dtype if dtype in (FLOAT32, FLOAT64) else FLOAT32
@@ -55,7 +55,7 @@ def compare_in_total_order(kind: str, e: ExportedEquation, x: str, y: str) -> st
 
 def unequal(e: ExportedEquation, x: str, y: str) -> str:
     """Inequality."""
-    return e.g.op("Not", e.asked("Equal", x, y))
+    return e.g.op("Not", e.query("Equal", x, y))
 
 
 def negative(e: ExportedEquation, x: str) -> str:
@@ -194,7 +194,7 @@ def select(e: ExportedEquation, which: str, *cases: str) -> str:
         return widths.widened_where(e.g, which, cases[-1], cases[0], e.dtype)
     result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
-        is_case = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
+        is_case = e.query("Equal", which, e.g.constant(number, e.type().dtype))
         result = widths.widened_where(e.g, is_case, cases[number], result, e.dtype)
     return result
 

@@ -47,7 +47,7 @@ def shift_number(e: ExportedEquation, x: str, by: str) -> str:
     """A right shift with sign fill."""
     if e.dtype.kind == "u":
         return _shift_bits(e, x, by, "RIGHT")
-    negative = e.asked("Less", x, e.scalar(0))
+    negative = e.query("Less", x, e.scalar(0))
     below = e.g.op("BitwiseNot", _shift_bits(e, e.g.op("BitwiseNot", x), by, "RIGHT"))
     return widths.widened_where(e.g, negative, below, _shift_bits(e, x, by, "RIGHT"), e.dtype)
 

@@ -53,7 +53,7 @@ class AxisIndexing:
         return [i for i in range(len(shape)) if i in explicit_axes or self.sizes[i] != shape[i]]
 
     @property
-    def whole(self) -> list[int]:
+    def full_axes(self) -> list[int]:
         """The axes that are taken entirely, without indices."""
         indexed = self.indexed
         return [i for i in range(len(self.sizes)) if i not in indexed]
@@ -64,7 +64,7 @@ class AxisIndexing:
         return [i for i in self.indexed if i not in self.gone and i not in self.beside]
 
     @property
-    def kept(self) -> list[int]:
+    def window_axes(self) -> list[int]:
         """The axes that windows have."""
         return [i for i in range(len(self.sizes)) if i not in (*self.gone, *self.beside)]
 
@@ -76,7 +76,7 @@ class AxisIndexing:
     @property
     def order(self) -> list[int]:
         """The order of axes with the indexed ones first."""
-        return [*self.indexed, *self.whole]
+        return [*self.indexed, *self.full_axes]
 
     def written(self, indices: str) -> tuple[str, str]:
         """Return the index vector of each element, and a mask of windows that are in bounds."""
@@ -132,7 +132,7 @@ class AxisIndexing:
         """Replace values of windows that are out of bounds."""
         g = self.e.g
         first = len(self.batch)
-        rank = first + len(self.windows) + len(self.whole)
+        rank = first + len(self.windows) + len(self.full_axes)
         in_bounds = add_axes(g, inside, range(first, rank)) if self.started else inside
         return widths.widened_where(g, in_bounds, values, otherwise, self.e.dtype)
 
@@ -158,9 +158,9 @@ def gather(e: ExportedEquation, x: str, indices: str) -> str:
         values = indexing.masked(values, inside, e.scalar(_missing(e)))
     # The result has the axes of the indices, of the windows, and the whole ones.
     batch = len(indexing.batch)
-    result_axes = [*indexing.windows, *indexing.whole]
+    result_axes = [*indexing.windows, *indexing.full_axes]
     batch_axes = iter(range(batch))
-    windows = dict(zip(numbers.offset_dims, indexing.kept, strict=True))
+    windows = dict(zip(numbers.offset_dims, indexing.window_axes, strict=True))
     order = [
         batch + result_axes.index(windows[i]) if i in windows else next(batch_axes)
         for i in range(len(e.shape))
@@ -186,7 +186,7 @@ def scatter(reduction: str, neutral: float | None, e: ExportedEquation, *given: 
     axes = dict(zip(window_dims_, window_axes, strict=True))
     batch = [i for i in range(update_type.rank) if i not in window_axes]
     reordered = _transpose_to(
-        g, updates, [*batch, *(axes[i] for i in (*indexing.windows, *indexing.whole))]
+        g, updates, [*batch, *(axes[i] for i in (*indexing.windows, *indexing.full_axes))]
     )
     x = _transpose_to(g, x, indexing.order)
     if _mode(e) != FILL or not indexing.started:

@@ -47,7 +47,7 @@ def _count_true(e: ExportedEquation, x: str) -> str:
 def arg_extreme(kind: str, e: ExportedEquation, x: str) -> str:
     """An argmax or argmin."""
     (axis,) = e.params["axes"]
-    position = e.asked(kind, x, axis=axis, keepdims=0)
+    position = e.query(kind, x, axis=axis, keepdims=0)
     return widths.cast_value(e.g, position, INT64, e.dtype)
 
 

@@ -116,15 +116,15 @@ def group_norm_gradient(
 ) -> list[Var | None]:  # fmt: skip
     """The gradients of input, scale and shift."""
 
-    def apart(v: Var) -> Var:
+    def split_groups(v: Var) -> Var:
         return ops.reshape(v, (n, groups, -1))
 
     scaled = grad if scale is None else grad * ops.reshape(scale, (-1, *[1] * (x.ndim - 2)))
     mean, deviation = (ops.expand_dims(v, axis=2) for v in (mean, deviation))
-    standard = (apart(x) - mean) * deviation
+    standard = (split_groups(x) - mean) * deviation
     flat_standard, others = ops.reshape(standard, x.shape), (0, *range(2, x.ndim))
     input_grad = (
-        _standardization_gradient(apart(scaled), standard, deviation, [2])
+        _standardization_gradient(split_groups(scaled), standard, deviation, [2])
         if wanted[0]
         else None
     )

@@ -58,7 +58,7 @@ def _switch(node: OnnxNode) -> tuple[Value, ...]:
         for name in GRAPHS:
             if _is_pass_through(node.attrs[name]):
                 return _assume_pass_through(node, name)
-    joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
+    joins = [cases.add_pair(pair) for pair in zip(*cases.values, strict=True)]
     bodies = [
         close_block(table, lambda values=values: values)
         for table, values in zip(cases.tables, cases.given, strict=True)
@@ -104,19 +104,20 @@ class _Cases:
             return value.array.ndim
         return value.ndim if isinstance(value, Var) and not is_list(value) else None
 
-    def joined(self, pair: Sequence[Value]) -> Joined:
+    def add_pair(self, pair: Sequence[Value]) -> Joined:
         """Add a pair of outputs to both blocks; return the function that reassembles it."""
         no, yes = pair
         if no is None and yes is None:
             return lambda made: None
         if isinstance(no, list) and isinstance(yes, list) and len(no) == len(yes):
-            parts = [self.joined(values_at) for values_at in zip(no, yes, strict=True)]
+            parts = [self.add_pair(values_at) for values_at in zip(no, yes, strict=True)]
             return lambda made: [part(made) for part in parts]
         if is_sequence(no) or is_sequence(yes):
             return self._output([self._of(ListType(self._element(pair)))] * 2, pair)
         lift = self.node.names.runner.lift
         variables = [
-            self._built(at, lambda value=value: lift(value)) for at, value in enumerate(pair)
+            self._build_output(at, lambda value=value: lift(value))
+            for at, value in enumerate(pair)
         ]
         if _differ_in_rows(*map(tensor_type, variables)):
             listed = self._output([self._rows] * 2, variables)
@@ -126,10 +127,12 @@ class _Cases:
     def _output(self, change: Sequence[Callable[[Any], Var]], pair: Sequence[Value]) -> Joined:
         place = len(self.given[0])
         for at, (make, value) in enumerate(zip(change, pair, strict=True)):
-            self.given[at].append(self._built(at, lambda make=make, value=value: make(value)))
+            self.given[at].append(
+                self._build_output(at, lambda make=make, value=value: make(value))
+            )
         return lambda made: made[place]
 
-    def _built(self, at: int, build: Callable[[], Var]) -> Var:
+    def _build_output(self, at: int, build: Callable[[], Var]) -> Var:
         with current_program().building(self.tables[at]):
             return build()
 

@@ -32,17 +32,21 @@ from braces.ops.control.construct.build import build_block, build_partition
 
 def match_row_wise(node: OnnxNode) -> tuple[Value, ...] | None:
     """Convert a branch to a row-wise one; return `None` if it does not match the pattern."""
-    mask_source = _asked(node.names, node.proto.input[0])
+    mask_source = _tested_mask(node.names, node.proto.input[0])
     if mask_source is None:
         return None
     mask = mask_source[0].value(mask_source[1])
     if not isinstance(mask, Var) or mask.dtype != BOOL or mask.ndim != 1:
         return None
     case = _CaseGraph.of(node, mask_source[1])
-    return None if case is None else node.names.runner.tried(lambda: case.built(node, mask))
+    return (
+        None
+        if case is None
+        else node.names.runner.tried(lambda: case.build_partition(node, mask))
+    )
 
 
-def _asked(names: GraphScope, name: str) -> tuple[GraphScope, str] | None:
+def _tested_mask(names: GraphScope, name: str) -> tuple[GraphScope, str] | None:
     """Return the mask that a condition tests for any true element."""
     definition = _maker_of_kind(names, name, "Greater")
     if definition is None or not _is_zero(definition[0], definition[1].input[1]):
@@ -66,7 +70,7 @@ def _maker_of_kind(names: GraphScope, name: str, kind: str) -> tuple[GraphScope,
 
 
 def _is_zero(names: GraphScope, name: str) -> bool:
-    known = names.runner.known(names, name)
+    known = names.runner.known_value(names, name)
     return known is not None and known.plain and not known.numbers().any()
 
 
@@ -112,7 +116,7 @@ class _CaseGraph:
             else:
                 self.nodes.append(node)
 
-    def built(self, node: OnnxNode, mask: Var) -> tuple[Value, ...]:
+    def build_partition(self, node: OnnxNode, mask: Var) -> tuple[Value, ...]:
         """Build the partition, and merge its results with the values before."""
         lift = node.names.runner.lift
         full_arrays = [lift(node.names.value(source)) for source, _ in self.rows]

@@ -47,7 +47,7 @@ def factors_of(node: OnnxNode, at: int) -> list[float] | None:
     """Return the scale factors; `None` if absent or empty."""
     if not node.has(at):
         return None
-    factors = node.known(at, "The factors").numbers().ravel().tolist()
+    factors = node.known_value(at, "The factors").numbers().ravel().tolist()
     return [float(factor) for factor in factors] or None
 
 
@@ -90,7 +90,7 @@ def options_of(node: OnnxNode, rank: int, axes: Sequence[int]) -> dict[str, Any]
 
 def region_of(node: OnnxNode, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
     """Return the start and end of the cropped region for each axis."""
-    bounds = node.known(1, "The region").numbers().ravel().tolist()
+    bounds = node.known_value(1, "The region").numbers().ravel().tolist()
     starts, ends = [0.0] * rank, [1.0] * rank
     for at, axis in enumerate(axes):
         starts[axis], ends[axis] = bounds[at], bounds[len(axes) + at]
