@@ -108,7 +108,7 @@ def _export(
     constants = _scope_values(function, scope)
 
     def exported_function(values: Mapping[str, Any], feeds: Mapping[str, Any]) -> Any:
-        results, after, status = function.computed({**constants, **values, **feeds}, numbers)
+        results, after, status = function.run_flat({**constants, **values, **feeds}, numbers)
         return results, {} if scope is not None else after, status
 
     values = {name: structs[name] for name in function.states if scope is None}

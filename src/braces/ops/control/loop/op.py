@@ -100,9 +100,9 @@ class LoopOp(BlockOp):
         """Return whether the trip count is limited."""
         return attrs["max_trips"] is not None
 
-    def failure(self, attrs: Attrs, found: int) -> BracesError:
+    def failure(self, attrs: Attrs, code: int) -> BracesError:
         """Return the error: the condition still holds after the last allowed iteration."""
-        del found
+        del code
         return TripLimitError(_limit_text(attrs["max_trips"]), fix=_LIMIT_FIX)
 
     # ---- infer -------------------------------------------------------------------------------

@@ -59,9 +59,9 @@ class SwitchOp(BlockOp):
         """Return whether the index may be out of range."""
         return not attrs["total"]
 
-    def failure(self, attrs: Attrs, found: int) -> BracesError:
+    def failure(self, attrs: Attrs, code: int) -> BracesError:
         """Return the error: no case has this index."""
-        del attrs, found
+        del attrs, code
         return NoMatchError(_NO_MATCH, fix=_NO_MATCH_FIX)
 
     # ---- infer -------------------------------------------------------------------------------
