@@ -88,7 +88,7 @@ def signature(function: OperatorFunction) -> str:
     outputs = function.definition.outputs
     kinds = ["list[Var]" if slot.many else "Var" for slot in outputs]
     result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
-    return f"def {function.__name__}({', '.join(parts)}) -> {result}: ..."
+    return f"def {function.definition.type}({', '.join(parts)}) -> {result}: ..."
 
 
 def stub() -> str:

@@ -106,15 +106,16 @@ def test_what_the_documents_write_after_a_dot_is_there() -> None:
 
 
 ARRAY_API = """
-    abs acos add all any arange argmax argmin argsort asarray asin astype atan atan2 bool
-    broadcast_to ceil clip complex128 complex64 concat cos cosh divide e equal exp expand_dims
-    expm1 eye flip float32 float64 floor floor_divide full full_like greater greater_equal
-    hypot inf int16 int32 int64 int8 isfinite isinf isnan less less_equal linspace log log1p
-    log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose max
-    maximum mean min minimum moveaxis multiply nan negative newaxis not_equal ones ones_like
-    permute_dims pi pow prod reciprocal remainder repeat reshape roll round sign sin sinh sort
-    split sqrt square squeeze stack std subtract sum take take_along_axis tan tanh tensordot
-    tile tril triu trunc uint16 uint32 uint64 uint8 unstack var where zeros zeros_like
+    abs acos acosh add all any arange argmax argmin argsort asarray asin asinh atan atan2 atanh
+    bool broadcast_to ceil clip complex128 complex64 concat conj copysign cos cosh
+    count_nonzero divide e equal exp expand_dims expm1 eye flip float32 float64 floor
+    floor_divide full full_like greater greater_equal hypot inf int16 int32 int64 int8 isfinite
+    isinf isnan less less_equal linspace log log1p log2 logaddexp logical_and logical_not
+    logical_or logical_xor matmul matrix_transpose max maximum mean min minimum moveaxis
+    multiply nan negative newaxis not_equal ones ones_like permute_dims pi pow prod reciprocal
+    remainder repeat reshape roll round sign sin sinh sort split sqrt square squeeze stack std
+    subtract sum take take_along_axis tan tanh tensordot tile tril triu trunc uint16 uint32
+    uint64 uint8 unstack var where zeros zeros_like
 """
 
 
@@ -157,11 +158,15 @@ def test_what_star_imports_is_what_is_listed() -> None:
         "br",
         "br.decoding",
         "br.distributions",
+        "br.fft",
         "br.init",
         "br.layers",
+        "br.linalg",
         "br.metrics",
         "br.optimizer",
         "br.random",
+        "br.signal",
+        "br.special",
     ],
 )
 def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:

@@ -57,15 +57,26 @@ from braces.frontend import (
     random as random,
 )
 from braces.frontend.array_api.data_dependent import *  # noqa: F403 - data-dependent sizes
-from braces.frontend.array_api.fft_windows import *  # noqa: F403 - windows, and transforms of signals
-from braces.frontend.array_api.linalg import *  # noqa: F403 - products and diagonals
-from braces.frontend.array_api.meshgrid import *  # noqa: F403 - grids, and lines between points
-from braces.frontend.array_api.norms import *  # noqa: F403 - norms, and equations by least squares
+from braces.frontend.array_api.linalg import tensordot as tensordot, vecdot as vecdot
+from braces.frontend.array_api.meshgrid import (
+    isin as isin,
+    meshgrid as meshgrid,
+    rot90 as rot90,
+)
 from braces.frontend.array_api.numpy_dispatch import found_by_numpy as _found_by_numpy
-from braces.frontend.array_api.pointwise import *  # noqa: F403 - functions of single numbers
+from braces.frontend.array_api.pointwise import (
+    allclose as allclose,
+    copysign as copysign,
+    deg2rad as deg2rad,
+    isclose as isclose,
+    lerp as lerp,
+    log10 as log10,
+    nan_to_num as nan_to_num,
+    rad2deg as rad2deg,
+    signbit as signbit,
+)
 from braces.frontend.array_api.quantiles import *  # noqa: F403 - medians and other quantiles
 from braces.frontend.array_api.segment_ops import *  # noqa: F403 - counts and sums by groups
-from braces.frontend.array_api.signal_series import *  # noqa: F403 - differences, filters, powers
 from braces.frontend.array_api.statistics import *  # noqa: F403 - covariances, and reductions without NaN
 from braces.frontend.autodiff.custom_gradient import (
     create_custom_gradient as create_custom_gradient,
@@ -93,16 +104,7 @@ from braces.frontend.control.switch import create_switch as create_switch
 from braces.frontend.control.while_loop import create_while as create_while
 from braces.frontend.core import init as init
 from braces.frontend.core.functions import *  # noqa: F403 - one function for each operator
-from braces.frontend.core.functions import (
-    add_two as add_two,
-    arccos as arccos,
-    arcsin as arcsin,
-    arctan as arctan,
-    arctan2 as arctan2,
-    op as op,
-    power as power,
-    transpose as transpose,
-)
+from braces.frontend.core.functions import add_two as add_two, op as op
 from braces.frontend.core.public_names import *  # noqa: F403 - arrays from nothing, constants, dtypes
 from braces.frontend.core.public_names import listed as _listed, missing as _missing
 from braces.frontend.core.variables import (
@@ -119,6 +121,12 @@ from braces.frontend.losses.classification import *  # noqa: F403 - losses of cl
 from braces.frontend.losses.margin import *  # noqa: F403 - losses with a margin
 from braces.frontend.losses.regression import *  # noqa: F403 - losses of predictions beside targets
 from braces.frontend.losses.segmentation import *  # noqa: F403 - losses of regions
+from braces.frontend.namespaces import (
+    fft as fft,
+    linalg as linalg,
+    signal as signal,
+    special as special,
+)
 from braces.frontend.sequence import decoding as decoding
 from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh

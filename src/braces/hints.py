@@ -12,7 +12,6 @@ from braces.errors import did_you_mean
 _HINTS = """\
 absolute br.abs(x)
 accumulate br.metrics.mean(x)
-acosh br.arccosh(x)
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
 adaptiveavgpool2d br.adaptive_avg_pool2d(x, size)
@@ -21,12 +20,18 @@ add_momentum br.optimizer.momentum(learning_rate)
 amax br.max(x, axis)
 amin br.min(x, axis)
 apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
+arccos br.acos(x)
+arccosh br.acosh(x)
+arcsin br.asin(x)
+arcsinh br.asinh(x)
+arctan br.atan(x)
+arctan2 br.atan2(y, x)
+arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
 array br.constant(value), or br.data for what a run feeds
-asinh br.arcsinh(x)
 assign the value itself: a name is bound once
-atanh br.arctanh(x)
+astype br.cast(x, dtype)
 autograd br.gradients(targets, inputs)
 average br.mean(x, axis)
 avg_pool br.avg_pool2d(x, window)
@@ -48,9 +53,9 @@ case br.create_switch()
 case_of br.create_switch(index)
 cat br.concat(xs, axis=0)
 categorical br.random.categorical(logits), or br.distributions.Categorical(logits=logits)
-cdist br.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
+cdist br.linalg.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
 chain_matmul br.matmul(br.matmul(x, y), z)
-cholesky_solve br.triangular_solve twice, with br.cholesky(x)
+cholesky_solve br.linalg.solve_triangular twice, with br.linalg.cholesky(x)
 chunk br.split(x, sections, axis)
 clamp br.clip(x, min, max)
 clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
@@ -94,9 +99,9 @@ dtype x.dtype
 dynamic_index_in_dim br.take(x, i, axis)
 dynamic_update_index_in_dim br.dynamic_update_slice(x, update, starts)
 dynamicrnn br.create_rnn()
-ediff1d br.diff(x)
-eig br.eigh(x), of symmetric matrices
-eigvals br.eigvalsh(x), of symmetric matrices
+ediff1d br.signal.diff(x)
+eig br.linalg.eigh(x), of symmetric matrices
+eigvals br.linalg.eigvalsh(x), of symmetric matrices
 elementwise_add br.add(x, y), or x + y
 elementwise_div br.divide(x, y), or x / y
 elementwise_max br.maximum(x, y)
@@ -131,8 +136,8 @@ from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
 functional br.relu and its like: functions are in br itself
 gamma_of_key br.random.gamma
-gamma_sample_slope br.gradients(br.gammainc(a, x), a)
-gammaln br.lgamma(x)
+gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
+gammaln br.special.gammaln(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
 getitem x[index]
@@ -140,7 +145,7 @@ global_average_pooling2d br.global_avg_pool(x)
 global_max_pooling2d br.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
-gradient br.gradients(targets, inputs), or br.central_difference(x) for numbers on a grid
+gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for numbers on a grid
 greater_than br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 gt br.greater(x, y), or x > y
@@ -153,8 +158,8 @@ histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
 if_else br.create_if_else(predicate)
 ifelse br.create_if_else(predicate)
-igamma br.gammainc(a, x)
-igammac br.gammaincc(a, x)
+igamma br.special.gammainc(a, x)
+igammac br.special.gammaincc(a, x)
 iinfo numpy.iinfo(x.dtype)
 increment x + 1
 index_add br.scatter_add(x, indices, updates)
@@ -176,21 +181,21 @@ lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
-linalg br.solve, br.inv, br.eigh, br.svd, br.qr, br.det, …: they are in br itself
+lgamma br.special.gammaln(x)
 linear br.fc(x, size)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
-logcumsumexp br.cumlogsumexp(x, axis)
+logcumsumexp br.special.cumlogsumexp(x, axis)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
 lp_pool br.lp_pool2d(x, window)
 lrn br.local_response_norm(x, size)
 lt br.less(x, y), or x < y
-lu br.solve(a, b), br.slogdet(x), or br.qr(x)
+lu br.linalg.solve(a, b), br.linalg.slogdet(x), or br.linalg.qr(x)
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
-matrix_exp br.expm(x)
+matrix_exp br.linalg.expm(x)
 max_pool br.max_pool2d(x, window)
 max_unpool br.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
@@ -210,7 +215,7 @@ next_count a memory of a loop, or br.state for what outlives a run
 nn br.layers
 no_grad br.stop_gradient(x)
 normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
-normalize br.l2_normalize(x, axis)
+normalize br.linalg.l2_normalize(x, axis)
 numel the product of x.shape
 numpy exe.run(prog, scope, fetch=[x])
 operatorfunction br.op, which makes them
@@ -224,6 +229,7 @@ poisson_of_key br.random.poisson
 polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
+power br.pow(x, y), or x ** y
 prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
@@ -279,7 +285,7 @@ shape x.shape
 sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.focal_loss(logits, target)
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
-solve_triangular br.triangular_solve(a, b, lower=True)
+solve_triangular br.linalg.solve_triangular(a, b, lower=True)
 space_to_depth br.pixel_unshuffle(x, factor)
 square_error_cost br.squared_error(prediction, target)
 staticrnn br.create_rnn()
@@ -291,7 +297,9 @@ symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
 trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
-trapz br.trapezoid(y, x)
+transpose br.permute_dims(x, axes), or x.T
+trapz br.signal.trapezoid(y, x)
+triangular_solve br.linalg.solve_triangular(a, b, lower=True)
 triplet_loss br.triplet_margin_loss(anchor, positive, negative)
 true_divide br.divide(x, y), or x / y
 unfold br.im2col(x, window)
@@ -446,18 +454,3 @@ class Hinted:
             if name.startswith("_"):
                 raise AttributeError(name)
             raise no_member(type(self).__name__, name, dir(type(self)))
-
-
-# ---- operators -------------------------------------------------------------------------------
-
-ALIASES = {
-    "acos": "arccos",
-    "add_two": "add",
-    "asin": "arcsin",
-    "astype": "cast",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "permute_dims": "transpose",
-    "power": "pow",
-}
-"""Other names of operators: those of the array API, of NumPy and of the design documents."""

@@ -109,7 +109,7 @@ def clipped_model() -> tuple[br.Program, br.Var]:
         with own.gradient() as g:
             (grad,) = g.cotangents
             small = br.clip(grad * only_for_the_gradient, -1.0, 1.0)
-            g.add_output(small @ br.transpose(w), br.transpose(x) @ small)
+            g.add_output(small @ br.permute_dims(w), br.permute_dims(x) @ small)
         br.sum(br.square(own()), name="loss")
     return prog, prog.var("loss")
 

@@ -39,9 +39,9 @@ LENGTHS = {
 def noisy(rows: br.Var) -> br.Var:
     """Draws of some kinds, one number of each for each row."""
     drawn = [
-        br.sum(br.dropout(br.transpose(rows), RATE), axis=0),  # rows are axis 1
+        br.sum(br.dropout(br.permute_dims(rows), RATE), axis=0),  # rows are axis 1
         br.random.normal(rows.shape[:1], dtype="float64"),
-        br.cast(br.random.categorical(br.transpose(rows), axis=0), "float64"),
+        br.cast(br.random.categorical(br.permute_dims(rows), axis=0), "float64"),
     ]
     return br.stack(drawn, axis=1)
 

@@ -164,7 +164,7 @@ def test_reductions_do_not_see_padding(dtype: str, mode: str) -> None:
 
 
 def test_a_mean_over_two_axes_of_rows_counts_both(mode: str) -> None:
-    got = by_rows(lambda x: x + br.mean(x @ br.transpose(x)), mode)
+    got = by_rows(lambda x: x + br.mean(x @ br.permute_dims(x)), mode)
     np.testing.assert_allclose(got, side_by_side(lambda x: x + (x @ x.T).mean()))
 
 
@@ -192,7 +192,7 @@ def test_the_number_of_rows_is_not_that_of_padding() -> None:
 @pytest.mark.parametrize(
     "turned",
     [
-        lambda x: br.transpose(x),
+        lambda x: br.permute_dims(x),
         lambda x: br.moveaxis(x, 0, 1),
         lambda x: br.einsum("ij->ji", x),
         lambda x: br.einsum("ij,ik->jk", x, x),

@@ -10,6 +10,7 @@ import pytest
 from tests.exported import run_model
 
 import braces as br
+from braces.cli.common.function_help import spelling_of
 from braces.define.decorator import OPS
 from braces.frontend.core import functions as ops
 
@@ -30,7 +31,7 @@ def functions_of(count: int) -> dict[str, Any]:
     with br.Program() as program:
         given = [br.data(name, ["n"]) for name in ("x", "y")[:count]]
         for name, definition in OPS.definitions.items():
-            if definition.axes_rule == LIKE[count] and hasattr(br, name):
+            if definition.axes_rule == LIKE[count] and spelling_of(name):
                 try:
                     made[name] = ops.function_of(name)(*given)
                 except br.BracesError:  # of integers, or of what more it must be told

@@ -131,7 +131,7 @@ def test_all_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
         y = br.cast(x, "complex64")
         z = y * y
         b = br.bitcast(br.cast(x, "float16"), dtype="int16")
-        f = br.fftn(br.data("none", [0, 4]))  # computes nothing, and casts
+        f = br.fft.fftn(br.data("none", [0, 4]))  # computes nothing, and casts
     path = tmp_path / "m.onnx"
     with pytest.raises(br.ProgramError) as found:
         br.to_onnx(prog, path, fetches=[z, b, f])

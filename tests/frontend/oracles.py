@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 import braces as br
+from braces.homes import public_path
 
 STEP = 1e-6
 
@@ -20,8 +22,9 @@ STEP = 1e-6
 def both(name: str, *given: Any, **options: Any) -> list[Any]:
     """Ours and NumPy's of one name, with more arguments."""
     found = getattr(np, name, None) or getattr(np.linalg, name)
+    function = attrgetter(public_path(name).removeprefix("br."))(br)
     return [
-        lambda *xs: getattr(br, name)(*xs, *given, **options),
+        lambda *xs: function(*xs, *given, **options),
         lambda *xs: found(*xs, *given, **options),
     ]
 

@@ -90,16 +90,16 @@ SMOOTH = [
     Case(
         "nanmedian", lambda x: br.nanmedian(x, axis=1), lambda x: np.nanmedian(x, axis=1), (X,)
     ),
-    Case("interp", br.interp, np.interp, (X, XP, FP)),
+    Case("interp", br.signal.interp, np.interp, (X, XP, FP)),
     Case(
         "interp_ends",
-        lambda *a: br.interp(*a, left=-3.0, right=br.nan),
+        lambda *a: br.signal.interp(*a, left=-3.0, right=br.nan),
         lambda *a: np.interp(*a, left=-3.0, right=np.nan),
         (X[:2] - 0.1, XP, FP),
     ),
     Case(
         "interp_period",
-        lambda *a: br.interp(*a, period=1.7),
+        lambda *a: br.signal.interp(*a, period=1.7),
         lambda *a: np.interp(*a, period=1.7),
         (3 * X, XP + 0.01 * np.arange(5), FP),
     ),
@@ -214,7 +214,7 @@ EXACT = [
     ),
     Case(
         "interp_alone",
-        lambda x: br.interp(x, [1.0], [4.0]),
+        lambda x: br.signal.interp(x, [1.0], [4.0]),
         lambda x: np.interp(x, [1.0], [4.0]),
         (TIED,),
     ),
@@ -259,7 +259,7 @@ def test_rows_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None:
             now = step.add_input(x)
             total = step.add_memory(init=br.zeros(["b"], "float64"))
             total.update(total + br.median(now, axis=1) * br.nanmax(now, axis=1))
-            step.add_output(br.interp(now, [-1.0, 1.0], [0.0, 4.0]))
+            step.add_output(br.signal.interp(now, [-1.0, 1.0], [0.0, 4.0]))
         branch = br.create_if_else(net.final(total) > 0.1)
         with branch.true_block() as case:
             row = case.add_input(x[0])
@@ -324,13 +324,21 @@ def test_rows_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None:
         ),
         (ShapeError, lambda: br.median(np.zeros(0)), ["median of nothing"]),
         (ShapeError, lambda: br.median(get("x"), axis=2), ["median"]),
-        (ShapeError, lambda: br.interp(get("y"), [1.0, 2.0], [1.0]), ["interp needs a number"]),
         (
             ShapeError,
-            lambda: br.interp(get("y"), np.zeros(0), np.zeros(0)),
+            lambda: br.signal.interp(get("y"), [1.0, 2.0], [1.0]),
+            ["interp needs a number"],
+        ),
+        (
+            ShapeError,
+            lambda: br.signal.interp(get("y"), np.zeros(0), np.zeros(0)),
             ["a point at least"],
         ),
-        (ProgramError, lambda: br.interp(get("y"), [1.0], [1.0], period=0.0), ["above 0"]),
+        (
+            ProgramError,
+            lambda: br.signal.interp(get("y"), [1.0], [1.0], period=0.0),
+            ["above 0"],
+        ),
         (ShapeError, lambda: br.meshgrid(get("x")), ["meshgrid needs coordinates"]),
         (ProgramError, lambda: br.meshgrid(get("y"), indexing="yx"), ["no indexing 'yx'"]),
         (ShapeError, lambda: br.searchsorted(get("y"), get("y"), side="up"), ["no side 'up'"]),
@@ -360,7 +368,7 @@ def test_compositions_are_models_of_onnx(tmp_path: Path) -> None:
             br.quantile(x, [0.2, 0.5], axis=0),
             br.searchsorted(br.sort(x[:, 0]), x[:, 1]),
             br.segment_max(x, IDS, 5),
-            br.interp(x, [-1.0, 0.0, 1.0], [0.0, 2.0, 1.0]),
+            br.signal.interp(x, [-1.0, 0.0, 1.0], [0.0, 2.0, 1.0]),
             br.cov(x),
             br.nanvar(x, axis=1),
             br.histogram(x, 4)[0],

@@ -75,7 +75,7 @@ def test_a_name_is_a_word(prog: br.Program, name: str) -> None:
         (lambda: get("x") + np.ones((2, 5), "f4"), ["add", "f32[batch,4]", "f32[2,5]"]),
         (lambda: br.concat([get("x"), get("w")], axis=1), ["concat"]),
         (lambda: br.sum(get("x"), axis=2), ["sum", "2"]),
-        (lambda: br.fc(br.transpose(get("x")), 3), ["fc", "batch", "number"]),
+        (lambda: br.fc(br.permute_dims(get("x")), 3), ["fc", "batch", "number"]),
         (lambda: br.where(get("x"), 1.0, 0.0), ["where"]),
     ],
 )

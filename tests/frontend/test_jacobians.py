@@ -58,8 +58,8 @@ def test_jacobians_are_those_of_jax_in_both_directions(mode: str) -> None:
     with br.Program() as prog:
         x, w, rows, _ = inputs()
         y = br.tanh(x @ w) * br.sum(x)
-        turned = br.transpose(rows)
-        across = br.tanh(br.transpose(w) @ turned) * br.sum(turned, axis=0)
+        turned = br.permute_dims(rows)
+        across = br.tanh(br.permute_dims(w) @ turned) * br.sum(turned, axis=0)
         each = br.tanh(rows @ w) * br.sum(rows, axis=1, keepdims=True)
         fetch = [
             *br.jacobian(y, [x, w], mode="reverse"),
@@ -108,7 +108,7 @@ def test_hessians_are_those_of_jax(mode: str) -> None:
 def test_jacobians_go_through_loops_and_branches(mode: str) -> None:
     with br.Program() as prog:
         x, w, rows, n = inputs()
-        gram = w @ br.transpose(w)
+        gram = w @ br.permute_dims(w)
 
         def step(carry: Any) -> Any:
             return carry[0] + 1, br.sin(carry[1] @ gram)
@@ -175,14 +175,16 @@ def test_functions_of_rows_are_those_of_jax(mode: str) -> None:
 
         def steps(row: Any, count: Any) -> Any:
             def step(carry: Any) -> Any:
-                return carry[0] + 1, br.sin(carry[1]) @ w @ br.transpose(w)
+                return carry[0] + 1, br.sin(carry[1]) @ w @ br.permute_dims(w)
 
             return br.while_loop(lambda c: c[0] < count, step, (br.constant(0), row))[1]
 
         looped = br.vmap(steps)(rows, n)
         pair = br.vmap(lambda a, b: {"dot": br.dot(a["r"], b), "sum": a["r"] + b}, (0, None))
         both = pair({"r": rows}, x)
-        turned = br.vmap(lambda r: br.outer(r, r), in_axes=1, out_axes=2)(br.transpose(rows))
+        turned = br.vmap(lambda r: br.linalg.outer(r, r), in_axes=1, out_axes=2)(
+            br.permute_dims(rows)
+        )
         twice = br.vmap(br.vmap(lambda a: a * a))(rows)
         fetch = [looped, both["dot"], both["sum"], turned, twice]
         fetch += br.gradients(br.sum(looped), [rows, w])
@@ -207,7 +209,7 @@ def test_functions_of_rows_are_those_of_jax(mode: str) -> None:
 def test_products_of_all_rows_leave_the_loop() -> None:
     with br.Program() as prog:
         _, w, rows, _ = inputs()
-        prog.give(br.vmap(lambda r: br.tanh(br.tanh(r @ w) @ br.transpose(w)))(rows))
+        prog.give(br.vmap(lambda r: br.tanh(br.tanh(r @ w) @ br.permute_dims(w)))(rows))
     moved = br.passes.dce(br.passes.vectorize_before(prog))
     assert not any(op.bodies() for op in moved.block(0).ops)
 

@@ -40,20 +40,23 @@ SMOOTH = [
          (Y, X[:, 1])),
     Case("power", *both("matrix_power", 5), (SQUARE,)),
     Case("power_down", *both("matrix_power", -2), (SQUARE + 4 * np.eye(3),)),
-    Case("diagonal", lambda x: br.diagonal(x, 1), lambda x: np.diagonal(x, 1, 1, 2), (X,)),
-    Case("trace", lambda x: br.trace(x, -1, 0, 2), lambda x: np.trace(x, -1, 0, 2), (X,)),
+    Case("diagonal", lambda x: br.linalg.diagonal(x, 1),
+         lambda x: np.diagonal(x, 1, 1, 2), (X,)),
+    Case("trace", lambda x: br.linalg.trace(x, -1, 0, 2),
+         lambda x: np.trace(x, -1, 0, 2), (X,)),
     *(
-        Case(f"norm_{p}", lambda x, p=p: br.vector_norm(x, 1, ord=p),
+        Case(f"norm_{p}", lambda x, p=p: br.linalg.vector_norm(x, 1, ord=p),
              lambda x, p=p: np.linalg.norm(x, p, 1), (Y,), curved=p not in (1, np.inf))
         for p in ORDERS
     ),
     *(
-        Case(f"matrix_norm_{p}", lambda x, p=p: br.matrix_norm(x, p),
+        Case(f"matrix_norm_{p}", lambda x, p=p: br.linalg.matrix_norm(x, p),
              lambda x, p=p: norms(x, p), (X,))
         for p in MATRIX_ORDERS
     ),
-    Case("lstsq", br.lstsq, lambda a, b: np.linalg.lstsq(a, b)[0], (TALL, TALL[:, 1] ** 2)),
-    Case("lstsq_wide", lambda a, b: br.lstsq(br.matrix_transpose(a), b),
+    Case("lstsq", br.linalg.lstsq,
+         lambda a, b: np.linalg.lstsq(a, b)[0], (TALL, TALL[:, 1] ** 2)),
+    Case("lstsq_wide", lambda a, b: br.linalg.lstsq(br.matrix_transpose(a), b),
          lambda a, b: np.linalg.lstsq(a.T, b)[0], (TALL, Y[:2]), fixed=True),
     Case("cov", lambda x: br.cov(x), np.cov, (Y,)),
     Case("cov_columns", lambda x: br.cov(x, rowvar=False, correction=0.0),
@@ -63,10 +66,10 @@ SMOOTH = [
 ]  # fmt: skip
 """What has slopes by all floats that it is given."""
 EXACT = [
-    Case("rank", lambda x: br.matrix_rank(x), np.linalg.matrix_rank, (SINGULAR,)),
+    Case("rank", lambda x: br.linalg.matrix_rank(x), np.linalg.matrix_rank, (SINGULAR,)),
     Case(
         "rank_wide",
-        lambda x: br.matrix_rank(x, rtol=0.9),
+        lambda x: br.linalg.matrix_rank(x, rtol=0.9),
         lambda x: np.linalg.matrix_rank(x, rtol=0.9),
         (X,),
     ),
@@ -79,24 +82,24 @@ EXACT = [
     Case("ranks_differ", *both("kron"), (Y[0], Y), fixed=True),
     Case(
         "count",
-        lambda x: br.vector_norm(x, 1, ord=0),
+        lambda x: br.linalg.vector_norm(x, 1, ord=0),
         lambda x: (x != 0).sum(1) * 1.0,
         (SINGULAR[0],),
     ),
     Case(
         "kept",
-        lambda x: br.matrix_norm(x, 1, keepdims=True),
+        lambda x: br.linalg.matrix_norm(x, 1, keepdims=True),
         lambda x: norms(x, 1)[:, None, None],
         (X,),
     ),
-    Case("no_diagonal", lambda x: br.diagonal(x, 7), lambda x: np.zeros((4, 0)), (X,)),
+    Case("no_diagonal", lambda x: br.linalg.diagonal(x, 7), lambda x: np.zeros((4, 0)), (X,)),
     Case(
         "nothing",
-        lambda x: (br.trace(x), br.matrix_norm(x)),
+        lambda x: (br.linalg.trace(x), br.linalg.matrix_norm(x)),
         lambda _: (np.zeros(0),) * 2,
         (SQUARE[:0],),
     ),
-    Case("singular", lambda x: br.pinv(x), np.linalg.pinv, (SINGULAR,)),
+    Case("singular", lambda x: br.linalg.pinv(x), np.linalg.pinv, (SINGULAR,)),
     Case("one_number", br.corrcoef, np.corrcoef, (Y[0],)),
 ]
 
@@ -117,7 +120,7 @@ def test_slopes_are_those_of_differences(cases: list[Case], rng: np.random.Gener
 def test_slopes_of_inverses_do_not_ask_whether_singular_values_are_equal(mode: str) -> None:
     with br.Program() as prog:
         x = br.data("x", ["b", 3, 3], dtype="float64")
-        (slope,) = br.gradients([br.sum(br.sin(br.pinv(x)))], [x])
+        (slope,) = br.gradients([br.sum(br.sin(br.linalg.pinv(x)))], [x])
         (curve,) = br.gradients([br.sum(slope * slope)], [x])
     found = br.Executor(mode=mode).run(
         prog, br.Scope(), {"x": SINGULAR[2:]}, fetch=[slope, curve]
@@ -135,12 +138,14 @@ def test_matrices_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None
         with net.stepnet() as step:
             now = step.add_input(x)
             total = step.add_memory(init=br.zeros(["b"], "float64"))
-            total.update(total + br.trace(br.matrix_power(now, 2)))
+            total.update(total + br.linalg.trace(br.linalg.matrix_power(now, 2)))
         branch = br.create_if_else(net.final(total) > 0.0)
         with branch.true_block() as case:
-            case.add_output(br.cross(case.add_input(x[0, :, 0]), case.add_input(x[0, :, 1])))
+            case.add_output(
+                br.linalg.cross(case.add_input(x[0, :, 0]), case.add_input(x[0, :, 1]))
+            )
         with branch.false_block() as case:
-            case.add_output(br.diagonal(case.add_input(x[1]), 0))
+            case.add_output(br.linalg.diagonal(case.add_input(x[1]), 0))
     made = [net.final(total), branch()]
     found = br.Executor(mode=mode).run(prog, br.Scope(), {"x": steps, "n": lengths}, fetch=made)
     there = np.arange(3)[:, None] < lengths
@@ -153,17 +158,33 @@ def test_matrices_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None
 @pytest.mark.parametrize(
     ("error", "do", "parts"),
     [
-        (ShapeError, lambda: br.cross(get("x"), get("x")), ["cross needs vectors of three"]),
+        (
+            ShapeError,
+            lambda: br.linalg.cross(get("x"), get("x")),
+            ["cross needs vectors of three"],
+        ),
         (ShapeError, lambda: br.tensordot(get("x"), get("x"), ([0], [0, 1])), ["as many axes"]),
         (ShapeError, lambda: br.tensordot(get("x"), get("w"), ([0], [3])), ["tensordot"]),
-        (ShapeError, lambda: br.matrix_power(get("w"), 2), ["matrix_power needs squares"]),
-        (ShapeError, lambda: br.trace(get("y")), ["trace needs matrices"]),
-        (ShapeError, lambda: br.diagonal(get("x"), 0, 1, -1), ["diagonal needs two axes"]),
-        (ProgramError, lambda: br.matrix_norm(get("x"), 3), ["no norm 3", "'nuc'"]),
-        (ShapeError, lambda: br.matrix_norm(get("y")), ["matrix_norm needs matrices"]),
-        (ShapeError, lambda: br.lstsq(get("w"), np.ones(3)), ["lstsq needs a right-hand side"]),
+        (
+            ShapeError,
+            lambda: br.linalg.matrix_power(get("w"), 2),
+            ["matrix_power needs squares"],
+        ),
+        (ShapeError, lambda: br.linalg.trace(get("y")), ["trace needs matrices"]),
+        (
+            ShapeError,
+            lambda: br.linalg.diagonal(get("x"), 0, 1, -1),
+            ["diagonal needs two axes"],
+        ),
+        (ProgramError, lambda: br.linalg.matrix_norm(get("x"), 3), ["no norm 3", "'nuc'"]),
+        (ShapeError, lambda: br.linalg.matrix_norm(get("y")), ["matrix_norm needs matrices"]),
+        (
+            ShapeError,
+            lambda: br.linalg.lstsq(get("w"), np.ones(3)),
+            ["lstsq needs a right-hand side"],
+        ),
         (ShapeError, lambda: br.cov(np.zeros((2, 2, 2))), ["cov needs a matrix"]),
-        (ShapeError, lambda: br.inner(get("x"), get("w")), ["inner needs"]),
+        (ShapeError, lambda: br.linalg.inner(get("x"), get("w")), ["inner needs"]),
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_asked(
@@ -175,6 +196,7 @@ def test_what_does_not_fit_is_refused_where_it_is_asked(
 def test_compositions_are_models_of_onnx(tmp_path: Path) -> None:
     with br.Program() as prog:
         x = br.data("x", [2, 3, 3])
-        made = [br.cross(x[0], x[1]), br.trace(x), br.kron(x[0], x[1]), br.matrix_power(x, 3),
-                br.matrix_norm(x, 1), br.tensordot(x, x, ([1], [2]))]  # fmt: skip
+        made = [br.linalg.cross(x[0], x[1]), br.linalg.trace(x),
+                br.linalg.kron(x[0], x[1]), br.linalg.matrix_power(x, 3),
+                br.linalg.matrix_norm(x, 1), br.tensordot(x, x, ([1], [2]))]  # fmt: skip
     check_exported(prog, [{"x": SQUARE.astype("f4")}], made, tmp_path)

@@ -28,9 +28,10 @@ BITS = np.array([True, True, False, True])
 SMOOTH = [
     Case("diff", *both("diff"), (X,)),
     Case("diff_twice", *both("diff", n=2, axis=0), (X,)),
-    Case("diff_joined", lambda x, y: br.diff(x, prepend=y), lambda x, y: np.diff(x, prepend=y),
+    Case("diff_joined", lambda x, y: br.signal.diff(x, prepend=y),
+         lambda x, y: np.diff(x, prepend=y),
          (X, X[:, :2])),
-    Case("central", lambda x: br.central_difference(x, 0.5, 0),
+    Case("central", lambda x: br.signal.central_difference(x, 0.5, 0),
          lambda x: np.gradient(x, 0.5, axis=0), (X,)),
     Case("trapezoid", *both("trapezoid", dx=0.5, axis=0), (X,)),
     Case("trapezoid_places", *both("trapezoid", axis=0), (X, SHORT.repeat(2)[:5]), fixed=True),
@@ -44,8 +45,8 @@ SMOOTH = [
         for short in (SHORT, SHORT[:3])
     ),
     Case("vander", *both("vander", 4), (LONG,)),
-    Case("polyval", lambda p, x: br.polyval(p, x), np.polyval, (SHORT, X), fixed=True),
-    Case("sinc", br.sinc, np.sinc, (NEAR,)),
+    Case("polyval", lambda p, x: br.special.polyval(p, x), np.polyval, (SHORT, X), fixed=True),
+    Case("sinc", br.special.sinc, np.sinc, (NEAR,)),
     Case("lerp", br.lerp, lambda x, y, w: x + w * (y - x), (X, X[0], X[:, :1]), fixed=True),
     Case("copysign", lambda x: br.copysign(x, [1.0, -0.0, -2.0]),
          lambda x: np.copysign(x, [1.0, -0.0, -2.0]), (X,)),
@@ -63,7 +64,7 @@ EXACT = [
     Case("vander_up", *both("vander", increasing=True), (np.arange(4),), fixed=True),
     Case(
         "polyval_of_list",
-        lambda x: br.polyval([2, 0, 1], x),
+        lambda x: br.special.polyval([2, 0, 1], x),
         lambda x: np.polyval([2, 0, 1], x),
         (X,),
     ),
@@ -113,18 +114,18 @@ EXACT = [
         (np.full((2, 3), np.nan),),
     ),
     Case("nansum_of_integers", *both("nansum"), (np.arange(4),)),
-    Case("fftshift", lambda x: br.fftshift(x, 1), lambda x: np.fft.fftshift(x, 1), (X,)),
-    Case("ifftshift", br.ifftshift, np.fft.ifftshift, (X,), fixed=True),
-    Case("fft2", lambda x: br.ifft2(br.fft2(x)), lambda x: x + 0j, (X,)),
+    Case("fftshift", lambda x: br.fft.fftshift(x, 1), lambda x: np.fft.fftshift(x, 1), (X,)),
+    Case("ifftshift", br.fft.ifftshift, np.fft.ifftshift, (X,), fixed=True),
+    Case("fft2", lambda x: br.fft.ifft2(br.fft.fft2(x)), lambda x: x + 0j, (X,)),
     Case(
         "rfft2",
-        lambda x: (br.rfft2(x), br.irfft2(br.rfft2(x), n=3)),
+        lambda x: (br.fft.rfft2(x), br.fft.irfft2(br.fft.rfft2(x), n=3)),
         lambda x: (np.fft.rfft2(x), x),
         (X,),
     ),
     Case(
         "frequencies",
-        lambda x: (br.fftfreq(5, 0.5, "f8"), br.rfftfreq(6, dtype="f8") * x[0]),
+        lambda x: (br.fft.fftfreq(5, 0.5, "f8"), br.fft.rfftfreq(6, dtype="f8") * x[0]),
         lambda x: (np.fft.fftfreq(5, 0.5), np.fft.rfftfreq(6) * x[0]),
         (NEAR + 1.0,),
         fixed=True,
@@ -152,12 +153,12 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         with net.stepnet() as step:
             now = step.add_input(x)
             total = step.add_memory(init=br.zeros(["b"], "float64"))
-            total.update(total + br.trapezoid(br.unwrap(now, axis=1), axis=1))
+            total.update(total + br.signal.trapezoid(br.signal.unwrap(now, axis=1), axis=1))
         branch = br.create_if_else(net.final(total) > 0.0)
         with branch.true_block() as case:
-            case.add_output(br.diff(case.add_input(x[0]), axis=1))
+            case.add_output(br.signal.diff(case.add_input(x[0]), axis=1))
         with branch.false_block() as case:
-            case.add_output(br.sinc(case.add_input(x[1]))[:, 1:])
+            case.add_output(br.special.sinc(case.add_input(x[1]))[:, 1:])
     made = [net.final(total), branch()]
     found = br.Executor(mode=mode).run(prog, br.Scope(), {"x": steps, "n": lengths}, fetch=made)
     there = np.arange(3)[:, None] < lengths
@@ -170,18 +171,34 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
 @pytest.mark.parametrize(
     ("error", "do", "parts"),
     [
-        (ProgramError, lambda: br.diff(get("y"), n=-1), ["diff cannot be taken -1"]),
-        (ShapeError, lambda: br.diff(get("y"), axis=1), ["diff"]),
-        (ShapeError, lambda: br.central_difference(np.ones(1)), ["needs two points"]),
-        (ProgramError, lambda: br.convolve(get("y"), [1.0], "whole"), ["no mode 'whole'"]),
-        (ShapeError, lambda: br.convolve(get("y"), get("x")), ["convolve needs two sequences"]),
-        (ShapeError, lambda: br.convolve(get("y"), get("y")), ["size is known"]),
-        (ShapeError, lambda: br.correlate([1.0], [1.0, 2.0]), ["no longer than the first"]),
-        (ShapeError, lambda: br.vander(get("y")), ["vander needs numbers", "n="]),
-        (ShapeError, lambda: br.polyval(get("y"), get("x")), ["polyval needs coefficients"]),
+        (ProgramError, lambda: br.signal.diff(get("y"), n=-1), ["diff cannot be taken -1"]),
+        (ShapeError, lambda: br.signal.diff(get("y"), axis=1), ["diff"]),
+        (ShapeError, lambda: br.signal.central_difference(np.ones(1)), ["needs two points"]),
+        (
+            ProgramError,
+            lambda: br.signal.convolve(get("y"), [1.0], "whole"),
+            ["no mode 'whole'"],
+        ),
+        (
+            ShapeError,
+            lambda: br.signal.convolve(get("y"), get("x")),
+            ["convolve needs two sequences"],
+        ),
+        (ShapeError, lambda: br.signal.convolve(get("y"), get("y")), ["size is known"]),
+        (
+            ShapeError,
+            lambda: br.signal.correlate([1.0], [1.0, 2.0]),
+            ["no longer than the first"],
+        ),
+        (ShapeError, lambda: br.linalg.vander(get("y")), ["vander needs numbers", "n="]),
+        (
+            ShapeError,
+            lambda: br.special.polyval(get("y"), get("x")),
+            ["polyval needs coefficients"],
+        ),
         (ShapeError, lambda: br.rot90(get("x"), axes=(0, -2)), ["rot90 needs two axes"]),
-        (ShapeError, lambda: br.fftshift(get("x")), ["fftshift needs sizes"]),
-        (ProgramError, lambda: br.fftfreq(0), ["fftfreq needs a number"]),
+        (ShapeError, lambda: br.fft.fftshift(get("x")), ["fftshift needs sizes"]),
+        (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq needs a number"]),
         (DTypeError, lambda: br.signbit(np.ones(1, complex)), ["signbit needs real numbers"]),
         (ShapeError, lambda: br.isclose(get("x"), get("w")), ["broadcast"]),
     ],
@@ -195,7 +212,8 @@ def test_what_does_not_fit_is_refused_where_it_is_asked(
 def test_compositions_are_models_of_onnx(tmp_path: Path) -> None:
     with br.Program() as prog:
         x = br.data("x", [5, 3])
-        made = [br.unwrap(x, axis=0), br.convolve(x[:, 0], x[:, 1], "same"), br.sinc(x),
-                br.nan_to_num(x), br.isclose(x, x + 1e-7), br.polyval([1.0, 2.0], x),
-                br.central_difference(x, axis=0), br.isin(x, [0.0, 1.0])]  # fmt: skip
+        made = [br.signal.unwrap(x, axis=0), br.signal.convolve(x[:, 0], x[:, 1], "same"),
+                br.special.sinc(x),
+                br.nan_to_num(x), br.isclose(x, x + 1e-7), br.special.polyval([1.0, 2.0], x),
+                br.signal.central_difference(x, axis=0), br.isin(x, [0.0, 1.0])]  # fmt: skip
     check_exported(prog, [{"x": X.astype("f4")}], made, tmp_path)

@@ -15,7 +15,8 @@ X = np.random.default_rng(3).normal(size=(2, 3, 10)).astype("f")
 
 
 WINDOWS = {
-    "hann": br.hann_window, "hamming": br.hamming_window, "blackman": br.blackman_window,
+    "hann": br.signal.hann_window, "hamming": br.signal.hamming_window,
+    "blackman": br.signal.blackman_window,
 }  # fmt: skip
 
 
@@ -28,19 +29,19 @@ def test_windows_are_those_of_scipy() -> None:
             wanted = signal.get_window(name, size, periodic)
             np.testing.assert_allclose(found, wanted, atol=1e-12)
     with br.Program(), pytest.raises(ProgramError, match="at least 1, not 0"):
-        br.hann_window(0)
+        br.signal.hann_window(0)
 
 
 def test_short_transforms_are_those_of_pieces(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", ["b", 3, 10])
-        out = br.stft(x, 4, 3, br.hann_window(4))
-        several, power = br.rfftn(x, axes=(1, 2)), br.stft(x, 5, 5)
+        out = br.signal.stft(x, 4, 3, br.signal.hann_window(4))
+        several, power = br.fft.rfftn(x, axes=(1, 2)), br.signal.stft(x, 5, 5)
         loss = br.sum(br.square(br.real(power)) + br.square(br.imag(power)))
         (grad,) = br.gradients([loss], [x])
-        fetch = [out, several, br.irfftn(several, axes=(1, 2)), grad, br.rfftn(x[0, 0])]
+        fetch = [out, several, br.fft.irfftn(several, axes=(1, 2)), grad, br.fft.rfftn(x[0, 0])]
         with pytest.raises(ShapeError, match="window of 4"):
-            br.stft(x, 4, 3, br.hann_window(5))
+            br.signal.stft(x, 4, 3, br.signal.hann_window(5))
     found = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": X}, fetch=fetch)
     pieces = np.stack([X[..., at : at + 4] for at in (0, 3, 6)], axis=-2)
     wanted = np.fft.rfft(pieces * signal.get_window("hann", 4))

@@ -35,7 +35,7 @@ def test_they_are_moved_as_they_are(mode: str, short: str) -> None:
             before.update(xt)
             net.add_output(before.pre(1))
         out = [
-            br.concat([given, kept], axis=0), br.transpose(given)[::-1],
+            br.concat([given, kept], axis=0), br.permute_dims(given)[::-1],
             br.take(given, [1, 0], axis=0), br.reshape(given, [-1]), rnn(),
             br.where([[True], [False]], given, given[::-1]),
         ]  # fmt: skip

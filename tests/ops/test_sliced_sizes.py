@@ -114,7 +114,7 @@ def interleaved(h: Var) -> Var:
 
 AFTER: dict[str, Callable[[Var], Var]] = {
     "tanh": br.tanh,
-    "diff": lambda h: br.tanh(br.diff(h, axis=1)),
+    "diff": lambda h: br.tanh(br.signal.diff(h, axis=1)),
     "cumsum": lambda h: br.cumsum(h, axis=1),
     "softmax": lambda h: br.softmax(h, axis=1),
     "matmul": lambda h: br.tanh(h) @ br.swapaxes(h, -1, -2),

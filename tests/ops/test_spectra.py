@@ -21,8 +21,8 @@ def run(fetch: Any, program: br.Program, mode: str = "interpret") -> Any:
 def test_singular_matrices_give_what_jax_gives_and_no_error(mode: str) -> None:
     with br.Program() as program:
         x = br.constant([[1.0, 2.0], [2.0, 4.0]])
-        solved, inverse = br.solve(x, br.constant([1.0, 1.0])), br.inv(x)
-        sign, size = br.slogdet(x)
+        solved, inverse = br.linalg.solve(x, br.constant([1.0, 1.0])), br.linalg.inv(x)
+        sign, size = br.linalg.slogdet(x)
     made = run([solved, inverse, sign, size], program, mode)
     assert not np.isfinite(made[0]).any()
     assert not np.isfinite(made[1]).any()
@@ -32,10 +32,10 @@ def test_singular_matrices_give_what_jax_gives_and_no_error(mode: str) -> None:
 def test_equal_eigenvalues_have_slopes_and_their_vectors_none(mode: str) -> None:
     with br.Program() as program:
         x = br.parameter("x", [2, 2], init=br.init.identity())
-        values, vectors = br.eigh(x)
+        values, vectors = br.linalg.eigh(x)
         (of_values,) = br.gradients([br.sum(values)], [x])
         (of_vectors,) = br.gradients([br.sum(vectors)], [x])
-        (of_singular,) = br.gradients([br.sum(br.svdvals(x))], [x])
+        (of_singular,) = br.gradients([br.sum(br.linalg.svdvals(x))], [x])
     scope = br.Scope()
     exe = br.Executor(mode=mode)
     exe.init(program, scope)
@@ -48,8 +48,8 @@ def test_equal_eigenvalues_have_slopes_and_their_vectors_none(mode: str) -> None
 def test_vectors_beyond_the_values_are_given_and_have_no_derivative(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", [3, 2], dtype="float64")
-        (u, s, vh), (q, r) = br.svd(x), br.qr(x, mode="complete")
-        for out, fix in ((u, "full_matrices=False"), (q, "br.qr")):
+        (u, s, vh), (q, r) = br.linalg.svd(x), br.linalg.qr(x, mode="complete")
+        for out, fix in ((u, "full_matrices=False"), (q, "br.linalg.qr")):
             for differentiate in (
                 partial(br.gradients, [out], [x]),
                 partial(br.jvp, [out], [x], [br.ones_like(x)]),
@@ -70,7 +70,7 @@ def test_matrices_of_a_batch_are_rows_of_a_branch(mode: str) -> None:
         choice = br.create_if_else(x[:, 0, 0] > 1.0)
         with choice.true_block() as large:
             rows = large.add_input(x)
-            large.add_output(br.inv(rows) + br.solve(rows, rows))
+            large.add_output(br.linalg.inv(rows) + br.linalg.solve(rows, rows))
         choice.pass_through(x)
         (grad,) = br.gradients([br.sum(choice())], [x])
     given = np.stack([np.eye(2) * 2, np.zeros((2, 2)), np.eye(2) * 4])
@@ -84,10 +84,14 @@ def test_matrices_of_a_batch_are_rows_of_a_branch(mode: str) -> None:
 def test_what_is_no_square_is_refused() -> None:
     with br.Program():
         x, y = br.data("x", ["b", 3, 2]), br.data("y", [2, 2])
-        for build in (lambda: br.inv(x), lambda: br.eigh(x), lambda: br.solve(x, y)):
+        for build in (
+            lambda: br.linalg.inv(x),
+            lambda: br.linalg.eigh(x),
+            lambda: br.linalg.solve(x, y),
+        ):
             with pytest.raises(ShapeError, match="needs squares, and matrices are 3 by 2"):
                 build()
         with pytest.raises(ShapeError, match="no mode 'full'"):
-            br.qr(x, mode="full")
+            br.linalg.qr(x, mode="full")
         with pytest.raises(ShapeError):
-            br.solve(y, br.data("z", [3]))
+            br.linalg.solve(y, br.data("z", [3]))

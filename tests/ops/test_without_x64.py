@@ -78,7 +78,7 @@ def mixed() -> Callable[..., Any]:
         best = br.argmax(x, axis=1)
         weights = br.cast(br.expand_dims(best, 1) + 1, "float64")
         rows = br.take(x, best, axis=0)
-        sums = br.sum(br.gammainc(a, x) * br.sin(x) * weights) + br.sum(rows * rows)
+        sums = br.sum(br.special.gammainc(a, x) * br.sin(x) * weights) + br.sum(rows * rows)
         out = br.cast(sums, "float32")
     function = program.to_jax([out])
     return lambda a, x: function({}, {"a": a, "x": x})[0][0]

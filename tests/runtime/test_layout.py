@@ -275,7 +275,7 @@ def test_two_sizes_that_share_an_axis_of_the_mesh() -> None:
     layout = br.Layout(DATA.mesh, {"batch": "data", "time": "data"})
     with br.Program() as program:
         x = br.data("x", ["batch", "time", 8])
-        y = br.exp(x) - br.transpose(x, [1, 0, 2])[0, 0]
+        y = br.exp(x) - br.permute_dims(x, [1, 0, 2])[0, 0]
     fed = {"x": np.ones([8, 8, 8], "float32")}
     found = br.Executor(layout=layout).run(program, br.Scope(), fed, y)
     np.testing.assert_allclose(found, np.e - np.ones([8, 8, 8]), rtol=1e-6)

@@ -18,16 +18,16 @@ SIZE = 16
 LAYOUT = br.Layout(br.Mesh({"data": 8}), {"t": "data"})
 
 TRANSFORMS: dict[str, Callable[[br.Var], br.Var]] = {
-    "fft": lambda x: br.fft(x, axis=1),
-    "ifft of 5": lambda x: br.ifft(x, n=5, axis=1),
-    "rfft": lambda x: br.rfft(br.real(x), axis=1),
-    "irfft": lambda x: br.irfft(x, axis=1),
-    "fft of a batch": lambda x: br.fft(x, axis=2),
-    "rfft of a batch": lambda x: br.rfft(br.real(x), axis=2),
-    "irfft of a batch": lambda x: br.irfft(x, axis=0),
-    "fftn": br.fftn,
-    "ifftn": lambda x: br.ifftn(x, axes=(0, 1)),
-    "fftn of a batch": lambda x: br.fftn(x, axes=(0, 2)),
+    "fft": lambda x: br.fft.fft(x, axis=1),
+    "ifft of 5": lambda x: br.fft.ifft(x, n=5, axis=1),
+    "rfft": lambda x: br.fft.rfft(br.real(x), axis=1),
+    "irfft": lambda x: br.fft.irfft(x, axis=1),
+    "fft of a batch": lambda x: br.fft.fft(x, axis=2),
+    "rfft of a batch": lambda x: br.fft.rfft(br.real(x), axis=2),
+    "irfft of a batch": lambda x: br.fft.irfft(x, axis=0),
+    "fftn": br.fft.fftn,
+    "ifftn": lambda x: br.fft.ifftn(x, axes=(0, 1)),
+    "fftn of a batch": lambda x: br.fft.fftn(x, axes=(0, 2)),
 }
 
 
@@ -76,7 +76,7 @@ def recurrent(x: br.Var) -> br.Var:
     rnn = br.create_rnn()
     with rnn.stepnet() as net:
         h = net.add_memory(init=x[:, 0] * 0.0)
-        h.update(br.fft(h * 0.3 + net.add_input(x, axis=1)[:, ::-1], axis=0))
+        h.update(br.fft.fft(h * 0.3 + net.add_input(x, axis=1)[:, ::-1], axis=0))
         net.add_output(h.next)
     return rnn()
 
@@ -86,7 +86,7 @@ def in_trips(x: br.Var) -> br.Var:
     rnn = br.create_rnn()
     with rnn.stepnet() as net:
         xt = net.add_input(x, axis=1)
-        net.add_output(br.fft(xt, axis=0) + br.fft(xt * xt, axis=1))
+        net.add_output(br.fft.fft(xt, axis=0) + br.fft.fft(xt * xt, axis=1))
     return rnn()
 
 
@@ -94,9 +94,9 @@ def branching(x: br.Var) -> br.Var:
     """Transforms of the rows of a branch."""
     choice = br.create_if_else(br.real(x)[:, 0, 0] > 0.0)
     with choice.true_block() as t:
-        t.add_output(br.fft(t.add_input(x), axis=2))
+        t.add_output(br.fft.fft(t.add_input(x), axis=2))
     with choice.false_block() as f:
-        f.add_output(br.ifft(f.add_input(x), axis=1))
+        f.add_output(br.fft.ifft(f.add_input(x), axis=1))
     return choice()
 
 
@@ -106,7 +106,7 @@ CONSTRUCTS = {"loop": recurrent, "trips": in_trips, "branch": branching}
 def test_each_device_transforms_its_own_items_of_a_batch() -> None:
     with br.Program() as program:
         x = br.data("x", ["t", 4, 6], dtype="complex64")
-        loss = energy(br.fftn(x, axes=(1, 2)))
+        loss = energy(br.fft.fftn(x, axes=(1, 2)))
         fetch = [loss, *gradients([loss], [x])]
     exe = br.Executor(layout=LAYOUT)
     exe.run(program, br.Scope(), feed={"x": numbers(SIZE, 4, 6).astype("F")}, fetch=fetch[:1])

@@ -15,7 +15,8 @@ from braces.builder.source_line import user_line
 from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef
 from braces.errors import SymbolicValueError, did_you_mean
-from braces.hints import ALIASES, HINTS, METHODS
+from braces.hints import HINTS, METHODS
+from braces.homes import public_path
 
 _UFUNCS = {
     "absolute": "abs",
@@ -23,6 +24,7 @@ _UFUNCS = {
     "bitwise_or": "logical_or",
     "bitwise_xor": "logical_xor",
     "invert": "logical_not",
+    "power": "pow",
 }
 """NumPy ufuncs with another operator name; `&`, `|`, `^` and `~` are logical here."""
 
@@ -44,7 +46,7 @@ class NumPyDispatch:
             SymbolicValueError: There is no such operator, or the call has options.
         """
         name: str = ufunc.__name__
-        op_type = _UFUNCS.get(name, ALIASES.get(name, name))
+        op_type = _UFUNCS.get(name, name)
         if method != "__call__":
             _refuse(f"{name}.{method}")
         if options:
@@ -80,7 +82,7 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
     if name not in METHODS and (
         name in NumPyDispatch.composed or (definition and definition.inputs)
     ):
-        hint = f"br.{name}(x)"
+        hint = f"{public_path(name)}(x)"
     fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
 
@@ -94,9 +96,9 @@ def _refuse(
         arguments = [
             str(parameter.replace(annotation=parameter.empty)) for parameter in parameters
         ]
-        hint = f"br.{name}({', '.join(arguments)})"
+        hint = f"{public_path(name)}({', '.join(arguments)})"
     elif hint is None and definition is not None:
-        hint = f"br.{name}{call_signature(definition.inputs, definition.attrs)}"
+        hint = f"{public_path(name)}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
         f"np.{written} computes with arrays, and a symbolic variable has no value yet.",
         at=user_line(),

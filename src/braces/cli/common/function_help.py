@@ -11,9 +11,11 @@ from typing import Any
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS
 from braces.frontend import layers
-from braces.frontend.core.functions import UNLISTED
+from braces.homes import public_path
 
-PLACES = ("", "layers", "random", "optimizer", "init", "errors")
+PLACES = (
+    "", "linalg", "fft", "signal", "special", "layers", "random", "optimizer", "init", "errors",
+)  # fmt: skip
 """The namespaces to search for a name, in order: `br` itself, then its modules."""
 MADE_OF = {
     "bilinear": ("einsum", "add"),
@@ -90,8 +92,8 @@ def _describe(path: str, function: Any) -> FunctionHelp:
 
 def spelling_of(op_type: str) -> str | None:
     """Return the public function named like an operator, or `None` if `br` has none."""
-    named = op_type in {*dir(sys.modules["braces"]), *UNLISTED}
-    return f"br.{op_type}" if named else None
+    path = public_path(op_type)
+    return path if _find_public(path.removeprefix("br.")) is not None else None
 
 
 def describe_lines(function: FunctionHelp, style: Style) -> Iterator[str]:

@@ -33,7 +33,7 @@ def hann_window(size: int, periodic: bool = True, dtype: object = "float32") -> 
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     w = br.hann_window(4)
+        ...     w = br.signal.hann_window(4)
         >>> br.Executor().run(prog, br.Scope(), fetch=w).tolist()
         [0.0, 0.5, 1.0, 0.5]
     """
@@ -91,7 +91,7 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
             raise ShapeError(
                 f"stft needs a window of {length} numbers.",
                 given=f"window: {window.type}",
-                fix=f"As br.hann_window({length}).",
+                fix=f"As br.signal.hann_window({length}).",
             )
         pieces = emit("multiply", pieces, window)
     return emit("rfft", pieces, axis=-1)
@@ -183,7 +183,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     f = br.fftfreq(4)
+        ...     f = br.fft.fftfreq(4)
         >>> br.Executor().run(prog, br.Scope(), fetch=f).tolist()
         [0.0, 0.25, -0.5, -0.25]
     """

@@ -183,7 +183,7 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     z = br.cross(br.constant([1.0, 0.0, 0.0]), br.constant([0.0, 1.0, 0.0]))
+        ...     z = br.linalg.cross(br.constant([1.0, 0.0, 0.0]), br.constant([0.0, 1.0, 0.0]))
         >>> br.Executor().run(prog, br.Scope(), fetch=z).tolist()
         [0.0, 0.0, 1.0]
     """
@@ -304,7 +304,7 @@ def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> V
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     found = br.diagonal(br.constant([[1, 2], [3, 4]]))
+        ...     found = br.linalg.diagonal(br.constant([[1, 2], [3, 4]]))
         >>> br.Executor().run(prog, br.Scope(), fetch=found).tolist()
         [1, 4]
     """

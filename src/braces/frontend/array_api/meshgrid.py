@@ -99,7 +99,8 @@ def interp(
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     y = br.interp(br.constant([0.5, 9.0]), [0.0, 1.0, 2.0], [0.0, 10.0, 30.0])
+        ...     x = br.constant([0.5, 9.0])
+        ...     y = br.signal.interp(x, [0.0, 1.0, 2.0], [0.0, 10.0, 30.0])
         >>> br.Executor().run(prog, br.Scope(), fetch=y).tolist()
         [5.0, 30.0]
     """

@@ -168,7 +168,7 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x = br.constant([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
-        ...     line = br.lstsq(x, [1.0, 3.0, 5.0])
+        ...     line = br.linalg.lstsq(x, [1.0, 3.0, 5.0])
         >>> br.Executor().run(prog, br.Scope(), fetch=line).round(3).tolist()
         [2.0, 1.0]
     """

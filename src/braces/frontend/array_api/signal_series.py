@@ -68,7 +68,7 @@ def diff(
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     steps = br.diff(br.constant([1.0, 4.0, 9.0]))
+        ...     steps = br.signal.diff(br.constant([1.0, 4.0, 9.0]))
         >>> br.Executor().run(prog, br.Scope(), fetch=steps).tolist()
         [3.0, 5.0]
     """
@@ -230,7 +230,7 @@ def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     out = br.convolve(br.constant([1.0, 2.0, 3.0]), br.constant([1.0, 1.0]))
+        ...     out = br.signal.convolve(br.constant([1.0, 2.0, 3.0]), br.constant([1.0, 1.0]))
         >>> br.Executor().run(prog, br.Scope(), fetch=out).tolist()
         [1.0, 3.0, 5.0, 3.0]
     """
@@ -290,7 +290,7 @@ def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, in
         raise ShapeError(
             f"{what} needs a sequence whose size is known.",
             given=types,
-            fix="For two of unknown sizes, multiply br.rfft of both.",
+            fix="For two of unknown sizes, multiply br.fft.rfft of both.",
         )
     return x, y, count
 

@@ -12,6 +12,8 @@ from braces.builder.source_line import user_line, with_user_line
 from braces.builder.var import Var, declared_var
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
+from braces.hints import HINTS
+from braces.homes import say_home
 from braces.ir.records import VarInfo
 
 P = ParamSpec("P")
@@ -40,7 +42,7 @@ class MissingNameError(UnknownNameError, AttributeError):
 
 
 def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return the `__getattr__` of a public module, which suggests the nearest name.
+    """Return the `__getattr__` of a public module, which suggests another name.
 
     Args:
         module: The name of the module as users write it: `br.init`.
@@ -53,10 +55,19 @@ def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoRetur
         raise MissingNameError(
             f"{module} has no `{name}`.",
             at=user_line(),
-            fix=suggest(name, names),
+            fix=_suggest(module, name, names),
         )
 
     return missing
+
+
+def _suggest(module: str, name: str, names: Iterable[str]) -> str:
+    """Suggest the home of a name, what stands for one of another library, or a close name."""
+    if name.lower() in names:
+        return suggest(name, names)
+    hint = HINTS.get(name.lower())
+    habit = f"Use {hint}." if hint else ""
+    return say_home(f"{module}.{name}") or habit or suggest(name, names)
 
 
 def operand(x: Any, what: str) -> Var:

@@ -14,7 +14,7 @@ from braces.define.completion import DefinitionRules
 from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef, op as define_op
 from braces.errors import ProgramError
-from braces.hints import ALIASES
+from braces.homes import ELSEWHERE, FUNCTIONS as NAMES, OPERATORS, public_path
 from braces.passes.autodiff.common import as_list
 
 
@@ -27,7 +27,8 @@ class OperatorFunction(DefinitionRules):
 
     def __init__(self, definition: OpDef) -> None:
         self.definition = definition
-        self.__name__ = self.__qualname__ = definition.type
+        self.__qualname__ = public_path(definition.type).removeprefix("br.")
+        self.__name__ = self.__qualname__.rpartition(".")[2]
         self.__doc__ = definition.doc
         self.__module__ = "braces"
         self.__signature__ = call_signature(definition.inputs, definition.attrs)
@@ -107,7 +108,10 @@ def public_operators() -> list[str]:
 FUNCTIONS: dict[str, OperatorFunction] = {
     name: function_of(name) for name in public_operators()
 }
-UNLISTED = ("add_two", "arccos", "arcsin", "arctan", "arctan2", "power", "transpose")
+"""The function of each public operator, by its type."""
+ALIASES = {**OPERATORS, "add_two": "add"}
+"""Names of functions that are not the type of their operator; `add_two` is a word of Paddle."""
+UNLISTED = ("add_two",)
 """Aliases that are not listed in `dir(br)`."""
 globals().update(FUNCTIONS, **{alias: FUNCTIONS[name] for alias, name in ALIASES.items()})
-__all__ = sorted({*FUNCTIONS, *ALIASES}.difference(UNLISTED))  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted({NAMES.get(name, name) for name in FUNCTIONS}.difference(ELSEWHERE))  # pyright: ignore[reportUnsupportedDunderAll]

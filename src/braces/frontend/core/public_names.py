@@ -26,6 +26,7 @@ from braces.frontend.core.functions import UNLISTED
 from braces.frontend.core.random_state import as_shape
 from braces.frontend.core.variables import constant
 from braces.hints import HINTS
+from braces.homes import MODULES, say_home
 
 __all__ = [
     "arange", "asarray", "bfloat16", "bool", "complex64", "complex128", "e", "einsum",
@@ -150,12 +151,6 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 
 # ---- listed and missing names ----------------------------------------------------------------
 
-MODULES = (
-    "cluster", "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics",
-    "optimizer", "passes", "random", "remote",
-)  # fmt: skip
-"""The public modules; all others are internal."""
-
 UNLISTED_NAMES = (*UNLISTED, "Variable")
 """Aliases that are not listed. `Variable` makes a parameter; a listing would show it next to
 `Var`, the type of all results, and `var`, the variance."""
@@ -187,6 +182,5 @@ def missing(name: str) -> NoReturn:
         raise AttributeError(f"Braces has no `{name}`.", name=name)
     hint = HINTS.get(name.lower())
     known = [*dir(sys.modules["braces"]), *UNLISTED_NAMES, *dir(errors)]
-    near = did_you_mean(name, known)
-    fix = f"Use {hint}." if hint else near or "See dir(braces)."
-    raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)
+    fix = f"Use {hint}." if hint else say_home(f"br.{name}") or did_you_mean(name, known)
+    raise AttributeError(f"Braces has no `{name}`. {fix or 'See dir(braces).'}", name=name)

@@ -298,7 +298,7 @@ def svdvals_gradient(g: Backward) -> dict[str, Var]:
 def _refuse_full_matrices(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
     full = attrs["full_matrices"] and x.shape[-1] != x.shape[-2]
-    return "Say br.svd(x, full_matrices=False)." if full else None
+    return "Say br.linalg.svd(x, full_matrices=False)." if full else None
 
 
 refuse_derivative_if(svd, _refuse_full_matrices, MORE_VECTORS)

@@ -64,7 +64,7 @@ def expm(x: Tensor) -> Tensor:
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     turn = br.expm(br.constant([[0.0, 1.0], [0.0, 0.0]]))
+        ...     turn = br.linalg.expm(br.constant([[0.0, 1.0], [0.0, 0.0]]))
         >>> br.Executor().run(prog, br.Scope(), fetch=turn).tolist()
         [[1.0, 1.0], [0.0, 1.0]]
     """

@@ -133,7 +133,7 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _refuse_complete(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
     is_tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
-    return "Say br.qr(x)." if attrs["mode"] == "complete" and is_tall else None
+    return "Say br.linalg.qr(x)." if attrs["mode"] == "complete" and is_tall else None
 
 
 refuse_derivative_if(qr, _refuse_complete, MORE_VECTORS)

@@ -91,7 +91,8 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
-        ...     x = br.solve(br.constant([[2.0, 0.0], [1.0, 1.0]]), br.constant([2.0, 3.0]))
+        ...     a, b = br.constant([[2.0, 0.0], [1.0, 1.0]]), br.constant([2.0, 3.0])
+        ...     x = br.linalg.solve(a, b)
         >>> br.Executor().run(prog, br.Scope(), fetch=x).tolist()
         [1.0, 2.0]
     """

@@ -1,0 +1,1 @@
+"""Public namespaces of functions, a module each: `br.linalg`, `br.fft`, `br.signal`, …."""
