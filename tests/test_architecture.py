@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -228,6 +229,66 @@ def test_public_names_change_on_purpose_only() -> None:
     assert names() == SNAPSHOT.read_text(encoding="utf-8"), (
         "`make stubs` lists them anew; git diff shows what is new in the public names"
     )
+
+
+# ---- documents for people who change Braces ----
+
+DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals/*.md")
+OVERVIEW_BYTES = 9000
+FILE_NAME = re.compile(r"[\w./-]+\.(md|proto|py|pyi|toml|txt)|[\w.-]+/[\w./-]*")
+CLASS_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
+WORD = re.compile(r"[a-z]\w*_\w+|[A-Z][A-Z_]+")
+OTHERS = {
+    "BlockDesc", "DTensor", "Dim", "ExportedProgram", "GraphModule", "If", "IfElse",
+    "LoDTensorArray", "Loop", "NamedSharding", "None", "OpDesc", "PartitionSpec",
+    "PatternRewriter", "ProgramDesc", "Scan", "Scope", "StaticRNN", "Switch", "SymInt",
+    "TensorList", "VarDesc", "While", "_assert_async", "cond_fn", "dce_jaxpr",
+    "eliminate_dead_code", "init_process_group", "iter_arg", "op_type", "shard_map",
+    "state_dict", "symbolic_shape", "while_loop",
+}  # fmt: skip
+"""Names of other systems and of users, which documents compare with ours."""
+
+
+def code_words(document: str) -> set[str]:
+    """Return what stands between backticks in a document, outside of code blocks."""
+    text = re.sub(r"```.*?```", "", (ROOT / document).read_text("utf-8"), flags=re.DOTALL)
+    return set(re.findall(r"`([^`\s]+)`", text))
+
+
+def documents() -> list[str]:
+    found = (path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern)))
+    return [path.relative_to(ROOT).as_posix() for path in found]
+
+
+@cache
+def names_of_code() -> tuple[set[str], set[str], set[str]]:
+    """Return the names of all files, of all classes, and all words of the code."""
+    code = "\n".join(text for name, text in texts() if not name.endswith(".md"))
+    classes = re.findall(r"^\s*(?:class|message) (\w+)", code, re.MULTILINE)
+    return {path.name for path in files()}, {*classes}, {*re.findall(r"\w+", code)}
+
+
+def exists(name: str) -> bool:
+    """Return whether there is such a file, in the repository, in `docs` or in the package."""
+    tops = (ROOT, SRC / "braces", ROOT / "docs")
+    return any((top / name).exists() for top in tops) or name in names_of_code()[0]
+
+
+@pytest.mark.parametrize("document", documents())
+def test_documents_name_files_classes_and_functions_that_exist(document: str) -> None:
+    _, classes, words = names_of_code()
+    missing = [
+        word
+        for word in sorted(code_words(document))
+        if (FILE_NAME.fullmatch(word) and not exists(word))
+        or (CLASS_NAME.fullmatch(word) and word not in classes | OTHERS)
+        or (WORD.fullmatch(word) and word not in words | OTHERS)
+    ]
+    assert not missing, "rename or remove them in this document"
+
+
+def test_the_overview_is_short() -> None:
+    assert (ROOT / "ARCHITECTURE.md").stat().st_size <= OVERVIEW_BYTES
 
 
 # ---- packaging ----
