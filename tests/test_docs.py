@@ -66,6 +66,15 @@ def test_the_code_of_the_page_of_features_runs_and_prints_what_it_says(
     assert "i64[rows,5] i64[rows] f32[rows]\nTrue\n" in shown
 
 
+@pytest.mark.unoptimized
+def test_the_code_of_the_page_of_answers_runs_and_prints_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_blocks("docs/how_to.md", tmp_path)
+    change = "`x` is f32[5,8], was f32[32,8]; `y` is i32[5], was i32[32]\n"
+    assert capsys.readouterr().out == change
+
+
 def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None:
     page = "docs/interchange.md"
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
