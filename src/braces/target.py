@@ -89,16 +89,15 @@ QUICKLY: XlaOptions = (
     ("xla_cpu_use_fusion_emitters", False),
     ("xla_cpu_parallel_codegen_split_count", MAX_CODEGEN_PARTS),
 )
-"""Compiling a kernel for a CPU takes XLA 30 ms, and half of that with these options.
+"""Options that halve the compile time of a small kernel for a CPU; see docs/decisions, 0026.
 
-A few thousand elements take microseconds either way. Interpretation uses many kernels that
-mostly run a few times. Each loop of XLA is compiled as a separate part: compiled together with
-others it may become other code, and give other bits (a loop with `exp` makes LLVM optimize all
-of them).
+They pay because interpretation uses many kernels that mostly run a few times, on few elements.
+Each loop of XLA is compiled as a separate part: compiled together with others it may become
+other code, and give other bits (a loop with `exp` makes LLVM optimize all of them).
 """
 
 HOT_RUNS = 128
-"""Compiling an operator in a fused call takes as long as some 150 separate dispatches of it."""
+"""About as many dispatches of an operator take as long as compiling it in a fused call."""
 
 CPU = Target(
     shares=(64, 32, 16, 8, 4, 2),

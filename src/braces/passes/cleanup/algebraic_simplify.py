@@ -23,7 +23,7 @@ its input bit by bit, according to its definition:
 There is no constant folding. Passes run no kernels, and NumPy rounds differently. There is also
 little to fold: two or three operators for a loss.
 
-No executor runs this pass by default: see ARCHITECTURE.md for its cost and benefit.
+No executor runs this pass by default: docs/decisions, 0034, has its cost and benefit.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ blocks. Nothing moves out of a block, since its operators may never run. An oper
 fail does so at its first occurrence. Operators on lists and operators with blocks stay. Removed
 variables lose their names; results stay, under the names of their replacements.
 
-No executor runs this pass by default: see ARCHITECTURE.md for its cost and benefit.
+No executor runs this pass by default: docs/decisions, 0034, has its cost and benefit.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ A block has no run-time cost, but passes over the operators of one block see mor
 inlining. A block with `recompute` controls its gradient, so it stays until gradients are built.
 The executor inlines all blocks when it pads data-dependent sizes.
 
-A step may contain blocks: a cell, an encoder. Loop passes such as `batch` see each block as one
-operator. `open_steps` therefore inlines the blocks in loops, and leaves all others.
+A step may contain blocks: a cell, an encoder. Loop passes see each block as one operator.
+`inline_in_loops` therefore inlines the blocks in loops, and leaves all others.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@
 A residual that one loop stacks and another scans is recomputed if it exceeds the memory limit
 for all iterations. Its operands must be scanned inputs or stacked outputs of the first loop.
 Otherwise, or if another operator reads the stack, it is saved: products that fit into memory
-never run twice. `chunk` (strip mining) then ensures that neither loop holds all of it.
+never run twice. `strip_mine` then ensures that neither loop holds all of it.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ The next value of such a memory is a scanned input, so it is that input one iter
                                                       return y
                                                     }
 
-Operators that depend only on scanned inputs can then be vectorized (`batch`). The gradient of a
-loop has such memories for the values of memories after an iteration: the residual of the next
-one. If the forward loop stacks that itself, its stack is scanned instead. A stacked output that
-is a scanned input is replaced by the source of the input.
+Operators that depend only on scanned inputs can then be vectorized (`vectorize_before`). The
+gradient of a loop has such memories for the values of memories after an iteration: the residual
+of the next one. If the forward loop stacks that itself, its stack is scanned instead. A stacked
+output that is a scanned input is replaced by the source of the input.
 """
 
 from __future__ import annotations

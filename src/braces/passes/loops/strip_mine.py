@@ -11,12 +11,12 @@
       }                                         }
                                               s: f32[4096] = reshape(x=r)
 
-`batch` and `defer` then vectorize the iterations of a chunk, as many as fit. So each chunk has
-one long product, and all of it never exists at once. Gradient loops are treated like any other.
-If the trip count is no multiple of the chunk size, a second loop runs the remainder. Stacked
-outputs and scanned inputs are copied then, so the loop stays if these are too large too.
-Results are those of the loop. The chunk size follows from the sizes of a run; see
-`braces.passes.core.context`.
+`vectorize_before` and `vectorize_after` then vectorize the iterations of a chunk, as many as
+fit. So each chunk has one long product, and all of it never exists at once. Gradient loops are
+treated like any other. If the trip count is no multiple of the chunk size, a second loop runs
+the remainder. Stacked outputs and scanned inputs are copied then, so the loop stays if these
+are too large too. Results are those of the loop. The chunk size follows from the sizes of a
+run; see `braces.passes.core.context`.
 """
 
 from __future__ import annotations

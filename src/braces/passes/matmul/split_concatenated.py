@@ -9,15 +9,14 @@
         …                                         …
 
 Many cells are written like this. The product of scanned inputs can then be computed before the
-loop (`batch`). The gradient slices a product, and the next iteration needs only a part of it.
-`defer` moves the other part, and unread parts are not computed.
+loop (`vectorize_before`). The gradient slices a product, and the next iteration needs only a
+part of it. `vectorize_after` moves the other part, and unread parts are not computed.
 
     y: f32[b,7] = matmul(x=d, y=v)            p: f32[b,3] = matmul(x=d, y=v0)
     p: f32[b,3] = getitem(x=y) {…}       ->   q: f32[b,4] = matmul(x=d, y=v1)
     q: f32[b,4] = getitem(x=y) {…}
 
-In a partitioned branch of the step, `split` (loop fission) then gives movable parts a branch of
-their own.
+In a partitioned branch of the step, `fission` then gives movable parts a branch of their own.
 
 The other operand of a product must be loop-invariant. If no part could leave the loop, nothing
 is split. Results are the same up to the order of additions.

@@ -86,9 +86,10 @@ def open_device(name: str | None) -> Any:
 def compute_in_calling_thread() -> None:
     """Let a CPU compute in the calling thread, once for the process.
 
-    Asynchronous dispatch of JAX hands a call to another thread, which takes about 25 µs. A run
-    waits for its results, so it gains nothing. The setting is read when JAX opens the CPU: a
-    process that has computed with JAX before, for example by interpretation, keeps its setting.
+    Asynchronous dispatch of JAX hands a call to another thread. A run waits for its results, so
+    it gains nothing, and a small step takes longer (docs/decisions, 0013). The setting is read
+    when JAX opens the CPU: a process that has computed with JAX before, for example by
+    interpretation, keeps its setting.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
