@@ -97,7 +97,7 @@ other code, and give other bits (a loop with `exp` makes LLVM optimize all of th
 """
 
 HOT_RUNS = 128
-"""About as many dispatches of an operator take as long as compiling it in a fused call."""
+"""Compiling an operator in a fused call takes about as long as this many dispatches of it."""
 
 CPU = Target(
     shares=(64, 32, 16, 8, 4, 2),
