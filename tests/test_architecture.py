@@ -23,7 +23,12 @@ SRC = ROOT / "src"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FILE_LINES = 500
 FUNCTION_LINES = 60
-TEXT = {".json", ".lock", ".md", ".prog", ".proto", ".py", ".pyi", ".textproto", ".toml"}
+TEXT = {
+    ".cff", ".json", ".lock", ".md", ".prog", ".proto", ".py", ".pyi", ".textproto", ".toml",
+    ".yaml", ".yml",
+}  # fmt: skip
+HIDDEN = {".ci", ".github"}
+"""Folders of the project whose names begin with a dot."""
 GENERATED = {"build", "dist"}
 HEAVY = {"jax", "jaxlib", "optax", "scipy", "sklearn"}
 
@@ -53,7 +58,7 @@ def files() -> Iterator[Path]:
     for top in sorted(ROOT.iterdir()):
         if top.is_file():
             yield top
-        elif top.name == ".ci" or not (top.name.startswith(".") or top.name in GENERATED):
+        elif top.name in HIDDEN or not (top.name.startswith(".") or top.name in GENERATED):
             yield from (path for path in sorted(top.rglob("*")) if path.is_file())
 
 
