@@ -12,12 +12,13 @@ READY := $(VENV)/.ready
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 RESULTS := benchmarks/results
+DOCUMENTATION := tests/test_docs.py tests/test_layers_page.py
 PIP_QUIET := -qq --no-input --disable-pip-version-check
 PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test versions thorough check-newest check-oldest browser format bench report conformance roundtrip size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test versions thorough check-newest check-oldest check-docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -72,6 +73,19 @@ check-newest: $(READY) ## tests of dependencies in the newest versions that pypr
 
 check-oldest: $(READY) ## the same in the oldest ones
 	$(VENV)/bin/python scripts/check_versions.py oldest --workers $(WORKERS)
+
+check-docs: $(READY) ## run all code of the documentation
+	$(RUN) pytest -n $(WORKERS) --dist worksteal --timeout 1200 $(DOCUMENTATION)
+
+check-wheel: $(READY) ## build the wheel, check it, and run the demo from it (TAG=... is compared)
+	$(VENV)/bin/python scripts/check_wheel.py --tag '$(TAG)'
+
+# The report appears after failed tests too. TESTS=... chooses tests.
+coverage: $(READY) ## lines and branches that tests run, least covered files first
+	$(RUN) coverage erase
+	$(RUN) coverage run -m pytest -n $(WORKERS) --dist worksteal --timeout 1200 -m 'not thorough' $(TESTS); \
+	tests=$$?; $(RUN) coverage combine --quiet && $(RUN) coverage html --quiet && \
+	$(RUN) coverage report --sort=cover --skip-covered && exit $$tests
 
 browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
 	$(RUN) pytest tests/browser
