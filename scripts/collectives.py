@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import numpy as np
-from tests.laid_out import COLLECTIVES, MODELS, batch, classifier, code_of, layouts, train
 
 import braces as br
 from braces.lower.sharding.sharding import Placement
+from tests.laid_out import COLLECTIVES, MODELS, batch, classifier, code_of, layouts, train
 
 SHAPE = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
 CALL = re.compile(rf"= (.*?) ({'|'.join(COLLECTIVES)})(?:-start)?\(")

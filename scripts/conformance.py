@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import onnx
+
 from onnx_cases import CONTROL, DECODING, PAGE, Kind, cases, outcome, reason_of
 
 HEAD = """# ONNX conformance

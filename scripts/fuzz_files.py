@@ -28,10 +28,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
+import braces as br
 import mutations as m
 import program_mutations as pm
-
-import braces as br
 from braces.ir.fingerprint import fingerprint
 from braces.passes.verifier.program import verify
 from braces.storage.model_files import read_programs

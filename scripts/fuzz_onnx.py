@@ -20,16 +20,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import fuzz_files as f
-import mutations as m
 import numpy as np
 import onnx
 import onnx.parser
+
+import braces as br
+import fuzz_files as f
+import mutations as m
 import onnx_mutations as om
 from onnx_cases import cases
 from onnx_tables import table_models
-
-import braces as br
 
 LARGEST = 20_000
 """Models of more bytes are weights mostly."""

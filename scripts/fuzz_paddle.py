@@ -18,12 +18,11 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
+import braces as br
 import fuzz_files as f
 import mutations as m
 from fuzz_onnx import reading
 from paddle_programs import PROGRAMS
-
-import braces as br
 
 LARGEST = 200_000
 """Programs of more bytes are left out: most damage would hit no operator."""

@@ -10,10 +10,9 @@ import inspect
 import sys
 from pathlib import Path
 
-from generated import write_or_check
-
 from braces.frontend.core import functions
 from braces.frontend.core.functions import ALIASES, FUNCTIONS, OperatorFunction
+from generated import write_or_check
 
 STUB = Path(__file__).resolve().parents[1] / "src/braces/frontend/core/functions.pyi"
 

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax_cases import Call, traceable
 
 import braces as br
 from braces.errors import ProgramError
+from jax_cases import Call, traceable
 
 
 def call_with(function: Callable[..., Any], *arguments: Any) -> Call:

@@ -18,9 +18,8 @@ from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
-from generated import write_or_check
-
 import braces as br
+from generated import write_or_check
 
 LIST = Path(__file__).with_suffix(".txt")
 PAGE = Path(__file__).parents[1] / "docs" / "layers.md"

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeAlias
 
-import mutations as m
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto, helper
+
+import mutations as m
 
 Message: TypeAlias = Any
 Change: TypeAlias = "Callable[[Random, Message], None]"

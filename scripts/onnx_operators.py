@@ -51,9 +51,9 @@ def refusal(built: Any, fetch: list[Any], sizes: dict[str, int], path: Path) -> 
 
 def outcomes(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Each operator, what of it, and why that is not written."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ops")]
-    from cases import build, cases, differentiable_cases
-    from exporting import fetches, first_of_each
+    sys.path.insert(0, str(ROOT))
+    from tests.ops.cases import build, cases, differentiable_cases
+    from tests.ops.exporting import fetches, first_of_each
 
     for what, some in (("values", cases()), ("gradients", differentiable_cases())):
         for case in first_of_each(tuple(some)):

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from mutations import NUMBERS, flip_bits, mutate_fields
-
 from braces.define.decorator import OPS
 from braces.dims import Dim, parse_size
 from braces.dtypes import SHORT_NAMES, ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir import serde
 from braces.ir.records import VARIABLE_KINDS, Attr, Body, Literal, Op, ProgramDef, VarInfo
+from mutations import NUMBERS, flip_bits, mutate_fields
 
 TYPES = ("tanh" + ".vjp" * 40, "add" + ".vjp" * 49, "add.jvp" + ".vjp.jvp" * 20, "loop.vjp",
          "__import__", "tanh..vjp", ".vjp", "eval")  # fmt: skip

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from generated import write_or_check
-
 import braces
+from generated import write_or_check
 
 SNAPSHOT = Path(__file__).resolve().parents[1] / "tests/public_names.txt"
 

@@ -36,7 +36,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "random_programs")]
+sys.path.insert(0, str(ROOT))
 
 SHARES = {"compiled": 0.05, "gradient": 0.05, "interpreted": 0.1, "second": 0.02, "again": 0.05,
           "laid out": 0.02}  # fmt: skip
@@ -50,7 +50,7 @@ CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 def check(seed: int, most: int) -> str:
     """Check the program of a seed; what was checked."""
-    from agree import check_gradients, check_laid_out, check_values
+    from tests.random_programs.agree import check_gradients, check_laid_out, check_values
 
     draw = random.Random(seed)
     size = draw.randint(1, most)

@@ -21,10 +21,10 @@ import onnxruntime
 import braces as br
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "control")]
+sys.path.insert(0, str(ROOT))
 
-from battery import CASES  # noqa: E402 - the path comes first
-from checking import derive, direction  # noqa: E402 - as above
+from tests.control.battery import CASES  # noqa: E402 - the path comes first
+from tests.control.checking import derive, direction  # noqa: E402 - as above
 from tests.exported import block_names, run_model  # noqa: E402 - as above
 
 PAGE = ROOT / "docs/round_trip.md"

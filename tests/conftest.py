@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from braces.define.decorator import OPS
 from tests import restored
 from tests.comparing import TALLY, count
 from tests.lowering import shared_contexts
 from tests.sharing import share_out
 from tests.surviving import Noted
-
-from braces.define.decorator import OPS
 
 # What XLA compiled is shared by the processes of a run, and by runs: pytest's cache keeps it.
 # JAX reads these when it is imported, and the workers of xdist inherit them.
@@ -42,9 +42,6 @@ gc.set_threshold(20_000, 10, 10)
 
 # What passes make of a program for a run is verified, also where the pass is one of ours.
 os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
-
-# `from references import Reference` in tests and in the references themselves.
-sys.path.insert(0, str(Path(__file__).parent / "ops"))
 
 
 def pytest_configure() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from tests.laid_out import ROWS, WIDTH
 
 import braces as br
+from tests.laid_out import ROWS, WIDTH
 
 DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 CHOSEN = {

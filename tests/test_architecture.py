@@ -14,8 +14,9 @@ from pathlib import Path
 
 import grimp
 import pytest
-from lock import normal, wanted
 from packaging.requirements import Requirement
+
+from lock import normal, wanted
 from public_names import SNAPSHOT, names
 from size import ROOT, functions, length, sources
 

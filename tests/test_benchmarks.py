@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -12,9 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.sharing import thorough
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import folder, report
 from benchmarks.__main__ import main
@@ -25,6 +21,7 @@ from benchmarks.loop import compilations
 from benchmarks.peers import installed
 from benchmarks.recurrent.task import LSTM, Sizes, Task
 from benchmarks.suite import BENCHMARKS
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

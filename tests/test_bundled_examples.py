@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.bundling import check_same_bits
 
 import braces as br
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from examples import early_exit, hares_and_lynxes, sorting, speakers
 from examples.spelling import data as words
 from examples.spelling.model import Settings as SpellingSettings, build as build_speller
+from tests.bundling import check_same_bits
 
 pytestmark = pytest.mark.unoptimized
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import io
-import sys
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/exchange")]
-
-from examples.chinese import fetch  # noqa: E402
-from examples.chinese.__main__ import main  # noqa: E402
-from examples.chinese.lac import Lac, Net, Tables, joined, weights  # noqa: E402
-from paddle_writing import Written  # noqa: E402
+from examples.chinese import fetch
+from examples.chinese.__main__ import main
+from examples.chinese.lac import Lac, Net, Tables, joined, weights
+from paddle_writing import Written
 
 pytestmark = pytest.mark.unoptimized
 

@@ -13,14 +13,11 @@ import pytest
 import braces as br
 from braces.ir.walk import all_ops
 from braces.viewer.payload import payload
+from examples import early_exit, hares_and_lynxes, sorting, speakers
+from examples.spelling import data as words, train as spelling
+from examples.spelling.model import Settings as SpellingSettings, build as build_speller
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from examples import early_exit, hares_and_lynxes, sorting, speakers  # noqa: E402
-from examples.spelling import data as words, train as spelling  # noqa: E402
-from examples.spelling.model import Settings as SpellingSettings, build as build_speller  # noqa: E402
-
 pytestmark = pytest.mark.unoptimized
 
 # ---- speakers --------------------------------------------------------------------------------

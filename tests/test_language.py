@@ -14,6 +14,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+
 from size import ROOT, sources
 
 SOURCES = ROOT / "src" / "braces"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from jax._src.interpreters import mlir
+
 from tests.lowering import PROGRAMS
 
 

@@ -7,7 +7,6 @@ them, and then the thorough tests hold them too.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,6 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 import braces as br
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.real import benchmark as real
 from examples.real_models import (
     cases,

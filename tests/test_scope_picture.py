@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.viewer.programs import HOSTILE
 
 from braces.scope import Scope
 from braces.scope.html_view import TrieNode, build_tree
 from braces.scope.value_summary import Summary
+from tests.viewer.programs import HOSTILE
 
 
 class Outline(HTMLParser):

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from public_names import modules
 
 import braces as br
 from braces.define.decorator import OPS
 from braces.frontend.core.functions import ALIASES, FUNCTIONS
 from braces.frontend.core.public_names import UNLISTED_NAMES
 from braces.hints import HINTS
+from public_names import modules
 
 PLACES = modules()
 NAMES = [(place, name) for place, module in PLACES.items() for name in dir(module)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.surviving import Noted
 
 import braces as br
 from braces.ir.text.parser import parse_program
 from braces.program import Program
+from tests.surviving import Noted
 
 LOSSY = "program { data x: f32[b]  y: f32[] = sum(x=x) }"  # reading fills in what is left out
 

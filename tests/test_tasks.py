@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import braces as br
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from examples.tasks import (
     beam_search,
     gradient_penalty,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.comparing import TALLY, differences, near
 from tests.sharing import SHARES, left_out
 

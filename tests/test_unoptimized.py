@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from jax._src import compiler
-from tests.unoptimized import optimize
 
 import braces as br
 from braces.lower.interpret import kernels as single
 from braces.target import CPU, ROUNDED
+from tests.unoptimized import optimize
 
 
 def told_to_xla() -> dict[str, object]:

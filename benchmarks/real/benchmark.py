@@ -8,12 +8,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from examples.real_models import packages
-
 from benchmarks.case import OURS, Case, check_close
 from benchmarks.peers import installed
 from benchmarks.real.task import Task
 from benchmarks.sides import Side, Turn, beside
+from examples.real_models import packages
 
 TITLE = "models of other packages, read from their ONNX files"
 HERE = "benchmarks.real"

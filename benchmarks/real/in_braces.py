@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.real.task import Task
 from examples.real_models.cases import CASES
 from examples.real_models.sides import Ours
-
-from benchmarks.real.task import Task
 
 
 def compiled(task: Task) -> Callable[[], list[Any]]:

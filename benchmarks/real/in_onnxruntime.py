@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from examples.real_models.cases import CASES
-from examples.real_models.sides import theirs
-
 from benchmarks.peers import cores
 from benchmarks.real.task import Task
+from examples.real_models.cases import CASES
+from examples.real_models.sides import theirs
 
 
 def session(task: Task) -> Callable[[], list[Any]]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser.chromium import Browser, chromium
 
 import braces as br
 from braces.viewer import html
+from tests.browser.chromium import Browser, chromium
 
 
 @pytest.fixture(scope="session")

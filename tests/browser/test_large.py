@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 import pytest
-from tests.browser.chromium import Browser
-from tests.viewer.programs import deep, many
 
 import braces as br
+from tests.browser.chromium import Browser
+from tests.viewer.programs import deep, many
 
 Opened: TypeAlias = Callable[..., Browser]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from tests.browser.chromium import Browser
-from tests.viewer.programs import HOSTILE, nested, strange
 
 import braces as br
 from braces.viewer import html
+from tests.browser.chromium import Browser
+from tests.viewer.programs import HOSTILE, nested, strange
 
 Opened: TypeAlias = Callable[..., Browser]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.browser.chromium import Browser
-
 import braces as br
+from tests.browser.chromium import Browser
 
 
 def test_a_plan_has_its_tables_above_the_program(browser: Browser, tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from saved_files import model, saved, training
 
 from braces.cli.main import main
 from braces.ir import serde
 from braces.ir.text.parser import parse_program
+from tests.cli.saved_files import model, saved, training
 
 BAD = """
 program {

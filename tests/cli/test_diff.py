@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from saved_files import forward, model, saved, training
 
 import braces as br
 from braces.cli.common.diff_programs import compare
 from braces.cli.main import main
+from tests.cli.saved_files import forward, model, saved, training
 
 LOOP = """
 program {

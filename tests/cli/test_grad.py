@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from saved_files import forward, saved, training
 
 import braces as br
 from braces.cli.main import main
 from braces.passes.verifier.program import verify
+from tests.cli.saved_files import forward, saved, training
 
 
 @pytest.fixture

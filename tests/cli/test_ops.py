@@ -6,13 +6,13 @@ import inspect
 import json
 
 import pytest
-from tests.layers import LAYERS, LINES
 
 import braces as br
 from braces.cli.commands.ops import signature
 from braces.cli.common.function_help import find_function
 from braces.cli.main import main
 from braces.define.decorator import OPS
+from tests.layers import LAYERS, LINES
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from saved_files import model, saved, training
 
 import braces as br
 from braces.cli.main import main
+from tests.cli.saved_files import model, saved, training
 
 
 def test_the_parameters_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

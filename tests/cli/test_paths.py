@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_files import model
 
 import braces as br
 from braces.cli.commands.run import write_arrays
 from braces.cli.main import main
 from braces.errors import FileFormatError, ProgramError
+from tests.cli.saved_files import model
 
 TEXT = "program { data x: f32[2]  y: f32[2] = tanh(x=x)  z: f32[] = sum(x=y) }"
 

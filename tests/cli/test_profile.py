@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_files import model
-from tests.runtime.profiled import check_trace, tracks
 
 from braces.cli.commands import run
 from braces.cli.main import main
+from tests.cli.saved_files import model
+from tests.runtime.profiled import check_trace, tracks
 
 TEXT = """
 program {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from saved_files import model, saved, training
 
 import braces as br
 from braces.cli.main import main
+from tests.cli.saved_files import model, saved, training
 
 
 def test_the_pruned_program_is_that_of_the_library(

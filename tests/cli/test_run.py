@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_files import forward, model, saved
 
 import braces as br
 from braces.cli.common.feed_values import read_feeds
 from braces.cli.main import main
 from braces.dtypes import parse_type
 from braces.ir.records import DATA, VarInfo
+from tests.cli.saved_files import forward, model, saved
 
 TEXT = """
 program {

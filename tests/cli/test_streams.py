@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from saved_files import forward, model, saved, training
 
 from braces.cli.main import COMMANDS, main
+from tests.cli.saved_files import forward, model, saved, training
 
 ODD = "größe_β→…_名"
 """A text of which each encoding below lacks something."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from saved_files import model
 
 import braces as br
 from braces.cli.main import COMMANDS, main
@@ -16,6 +15,7 @@ from braces.errors import BracesError, ParseError, visible
 from braces.ir import serde
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.text.parser import parse_program
+from tests.cli.saved_files import model
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\u202etxt.exe\u2066\u2028\u200f[bold]"
 TEXT = "program {{ data x: f32[b,3]  parameter w: f32[3,3]  y: f32[b,3] = {} }}"

@@ -10,16 +10,16 @@ import sys
 import time
 from pathlib import Path
 
-import kill_processes
 import numpy as np
 import pytest
-from tests.cluster import processes
 
 import braces as br
+import kill_processes
 from braces.cli.main import main
 from braces.cluster.launch import Job, launch
 from braces.cluster.process_logs import ProcessLog
 from braces.errors import ClusterError
+from tests.cluster import processes
 
 TOLD = """
 import os, sys

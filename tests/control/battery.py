@@ -1,8 +1,10 @@
 """All programs of the battery."""
 
-import battery_blocks as battery_blocks
-import battery_branches as battery_branches
-import battery_gradients as battery_gradients
-import battery_rnn as battery_rnn
-import battery_while as battery_while
-from battery_cases import CASES as CASES
+from tests.control import (
+    battery_blocks as battery_blocks,
+    battery_branches as battery_branches,
+    battery_gradients as battery_gradients,
+    battery_rnn as battery_rnn,
+    battery_while as battery_while,
+)
+from tests.control.battery_cases import CASES as CASES

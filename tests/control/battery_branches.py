@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from battery_cases import RNG, case, counted, trips, vectors
-from checking import Feeds, integer
 
 import braces as br
+from tests.control.battery_cases import RNG, case, counted, trips, vectors
+from tests.control.checking import Feeds, integer
 
 # ---- branches --------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from checking import Build, Feeds, integer
 
 import braces as br
+from tests.control.checking import Build, Feeds, integer
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from battery_cases import RNG, case, trips, vectors
-from checking import integer
 
 import braces as br
+from tests.control.battery_cases import RNG, case, trips, vectors
+from tests.control.checking import integer
 
 
 @br.custom_gradient

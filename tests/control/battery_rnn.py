@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from battery_cases import RNG, case, counted
-from checking import Feeds, integer
 
 import braces as br
+from tests.control.battery_cases import RNG, case, counted
+from tests.control.checking import Feeds, integer
 
 # ---- rnn -------------------------------------------------------------------------------------
 

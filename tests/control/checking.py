@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tests.comparing import differences, near
 
 import braces as br
 from braces.passes.autodiff.forward_mode import jvp
+from tests.comparing import differences, near
 
 Feeds = Mapping[str, Any]
 Build = Callable[..., br.Var]

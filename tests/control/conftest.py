@@ -1,18 +1,13 @@
-"""`from checking import check` in every test here; row-wise branches of fewer copies."""
+"""Row-wise branches of few rows, and of few copies."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from tests.gathered import gather_rows
 
 from braces.target import TARGETS
-
-sys.path.insert(0, str(Path(__file__).parent))
-
+from tests.gathered import gather_rows
 
 rows_are_gathered = pytest.fixture(autouse=True)(gather_rows)
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import CASES
-from checking import check, derive, reread
-from tests.comparing import near
 
 import braces as br
 from braces.ir.text.parser import parse_program
 from braces.ir.views import LoopView
 from braces.lower.xla.block_lowering import OpLowering
+from tests.comparing import near
+from tests.control.battery import CASES
+from tests.control.checking import check, derive, reread
 
 
 @pytest.mark.unoptimized

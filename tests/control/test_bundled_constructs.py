@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from battery import CASES
-from checking import derive, moved
+
 from tests.bundling import check_same_bits
+from tests.control.battery import CASES
+from tests.control.checking import derive, moved
 
 pytestmark = pytest.mark.unoptimized
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import CASES
-from checking import derive, direction
-from tests.exported import block_names, check_back, check_exported
 
 import braces as br
+from tests.control.battery import CASES
+from tests.control.checking import derive, direction
+from tests.exported import block_names, check_back, check_exported
 
 pytestmark = pytest.mark.unoptimized
 BLOCKS = [n for n, case in CASES.items() if case.build.__module__ == "battery_blocks"]

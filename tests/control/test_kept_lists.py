@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.comparing import near
-from tests.exported import check_exported
 
 import braces as br
+from tests.comparing import near
+from tests.exported import check_exported
 
 pytestmark = pytest.mark.unoptimized
 

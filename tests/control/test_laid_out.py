@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from battery import CASES
-from checking import derive
 
 import braces as br
+from tests.control.battery import CASES
+from tests.control.checking import derive
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import BracesError
 from braces.ir.walk import all_ops
+from tests.sharing import thorough
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("few_copies")]
 

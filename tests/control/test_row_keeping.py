@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from checking import check
 
 import braces as br
 from braces.ir.records import Op
 from braces.ir.walk import all_ops
+from tests.control.checking import check
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exported import run_model
 
 import braces as br
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
+from tests.exported import run_model
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checking import constant, integer
-from tests.comparing import near
 
 import braces as br
 from braces.errors import NoMatchError, TripLimitError
 from braces.frontend.nn.linear import fc
+from tests.comparing import near
+from tests.control.checking import constant, integer
 
 
 def powers(n: br.Var, w: br.Var, x: br.Var) -> tuple[br.While, br.Var]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checking import check
 
 import braces as br
 from braces.errors import ShapeError
 from braces.ir.walk import all_ops
+from tests.control.checking import check
 
 pytestmark = pytest.mark.unoptimized
 

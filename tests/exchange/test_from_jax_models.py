@@ -10,9 +10,9 @@ import numpy as np
 import optax
 import pytest
 from jax import lax
-from tests.as_in_jax import close, hold
 
 import braces as br
+from tests.as_in_jax import close, hold
 
 pytestmark = pytest.mark.unoptimized
 

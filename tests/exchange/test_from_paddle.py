@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paddle_programs import image, mlp, normal
-from paddle_writing import Written, stored
 
 import braces as br
 from braces.errors import FileFormatError, ProgramError, ShapeError, UnknownNameError
+from paddle_programs import image, mlp, normal
+from paddle_writing import Written, stored
 
 pytestmark = pytest.mark.unoptimized
 

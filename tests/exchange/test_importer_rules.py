@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from torch_kinks import LINE, OF_SCALARS, POINTS, cases, margins, of_scalar
 
 import braces as br
 from braces.define.decorator import OPS
@@ -21,6 +20,7 @@ from braces.exchange.paddle.rules import RULES as PADDLE
 from braces.exchange.torch.reader import rule_of
 from braces.exchange.torch.rules import RULES as TORCH
 from braces.frontend.core import functions as ops
+from torch_kinks import LINE, OF_SCALARS, POINTS, cases, margins, of_scalar
 
 pytestmark = pytest.mark.unoptimized
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
+
 from jax_cases import MODULES, call_of, calls, functions, listed_as_refused, outcome
 from jax_gradients import calls_at_kinks, gradient_outcome
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from tests.as_in_jax import hold
 
 pytestmark = [

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from tests.exported import run_model
-from tests.frontend.test_decoding import SIZE, in_braces, weights
 
 import braces as br
+from tests.exported import run_model
+from tests.frontend.test_decoding import SIZE, in_braces, weights
 
 pytestmark = pytest.mark.unoptimized
 

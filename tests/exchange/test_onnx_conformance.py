@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from onnx_cases import cases, listed_as_failing, outcome
 
 pytestmark = pytest.mark.unoptimized

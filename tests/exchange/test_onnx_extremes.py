@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.exported import run_model
 
 import braces as br
 from braces.cli.common.function_help import spelling_of
 from braces.define.decorator import OPS
 from braces.frontend.core import functions as ops
+from tests.exported import run_model
 
 pytestmark = pytest.mark.unoptimized
 

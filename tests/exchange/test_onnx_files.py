@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.exported import run_model
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
 from braces.ir.files import atomic_write
+from tests.exported import run_model
 
 
 class Killed(BaseException):

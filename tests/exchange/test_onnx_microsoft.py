@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_runtime import agree, by_us, model
 
 import braces as br
 from braces.errors import ProgramError
+from tests.exchange.onnx_runtime import agree, by_us, model
 
 pytestmark = pytest.mark.unoptimized
 

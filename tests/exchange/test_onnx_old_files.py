@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, parser
-from onnx_runtime import by_onnxruntime, by_us
 
 import braces as br
+from tests.exchange.onnx_runtime import by_onnxruntime, by_us
 
 pytestmark = pytest.mark.unoptimized
 

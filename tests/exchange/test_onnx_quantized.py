@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_runtime import agree, by_us, model
+
+from tests.exchange.onnx_runtime import agree, by_us, model
 
 pytestmark = pytest.mark.unoptimized
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
-from onnx_tables import LABELS, NUMBERS, X, forest, model, node
 
 import braces as br
 from braces.errors import ProgramError
 from braces.exchange.onnx.runtime import session
+from onnx_tables import LABELS, NUMBERS, X, forest, model, node
 
 pytestmark = pytest.mark.unoptimized
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_cases import cases, outcome
 
 import braces as br
 from braces.exchange.onnx.reader.importer import UPDATES
+from onnx_cases import cases, outcome
 
 pytestmark = pytest.mark.unoptimized
 

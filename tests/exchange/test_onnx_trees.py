@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import braces as br
 from benchmarks.trees.in_braces import program
 from benchmarks.trees.task import Task
 from tests.exported import run_model
-
-import braces as br
 
 pytestmark = pytest.mark.unoptimized
 

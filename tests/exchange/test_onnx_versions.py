@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from onnx_versions import arrays, blocks, nets, numbers, planes, sums
-from onnx_versions.cases import (
+
+import braces as br
+from tests.exchange.onnx_versions import arrays, blocks, nets, numbers, planes, sums
+from tests.exchange.onnx_versions.cases import (
     Case,
     Model,
     Table,
@@ -24,10 +26,8 @@ from onnx_versions.cases import (
     versions,
     written,
 )
-from onnx_versions.judging import difference, judged
+from tests.exchange.onnx_versions.judging import difference, judged
 from tests.sharing import thorough
-
-import braces as br
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paddle_writing import Written
 
 import braces as br
 from braces.cli.main import main
+from paddle_writing import Written
 
 
 def test_commands_take_folders_with_a_program_of_paddle(

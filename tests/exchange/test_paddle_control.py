@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paddle_programs import branching, growing, normal, number, tagger
-from paddle_writing import Written
-from test_from_paddle import close, run
 
 import braces as br
 from braces.errors import ProgramError
+from paddle_programs import branching, growing, normal, number, tagger
+from paddle_writing import Written
+from tests.exchange.test_from_paddle import close, run
 
 MODES = ("compile", "interpret")
 pytestmark = pytest.mark.unoptimized

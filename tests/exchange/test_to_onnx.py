@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.exported import check_back, check_exported, run_model
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
+from tests.exported import check_back, check_exported, run_model
 
 pytestmark = pytest.mark.unoptimized
 

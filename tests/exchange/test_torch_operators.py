@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten import PAGE, core_of, page
 
 import braces as br
+from aten import PAGE, core_of, page
 from braces.exchange.torch.reader import rule_of
 
 torch = pytest.importorskip("torch")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusing import get, prog, refuse_here
 
 import braces as br
 from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
+from tests.frontend.refusing import get, prog, refuse_here
 
 __all__ = ["prog"]
 

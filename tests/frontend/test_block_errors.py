@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusing import check_usable, get, prog, refuse, refuse_here
 
 import braces as br
+from tests.frontend.refusing import check_usable, get, prog, refuse, refuse_here
 
 __all__ = ["prog"]
 

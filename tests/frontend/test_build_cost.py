@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 import pytest
-from tests import calling, restored
 
 import braces as br
+from tests import calling, restored
 
 OURS = str(Path(br.__file__).parent)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.frontend.refusing import prog as prog, refuse_here
 
 import braces as br
+from tests.frontend.refusing import prog as prog, refuse_here
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusing import refuse, refuse_here
 from scipy import integrate, special, stats
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import DTypeError, ProgramError, ShapeError
+from tests.frontend.refusing import refuse, refuse_here
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 D = br.distributions

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusing import get, prog, refuse, refuse_here
 
 import braces as br
+from tests.frontend.refusing import get, prog, refuse, refuse_here
 
 __all__ = ["prog"]
 

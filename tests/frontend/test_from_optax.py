@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.calling import calls_of
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
+from tests.calling import calls_of
 
 pytestmark = pytest.mark.unoptimized
 

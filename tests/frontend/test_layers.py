@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made import parameters, run
-from tests.layers import LAYERS, LINES
 
 import braces as br
+from tests.frontend.made import parameters, run
+from tests.layers import LAYERS, LINES
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.layers import LAYERS, feeding
 
 import braces as br
 from braces.frontend.core.pytree import tree_leaves
+from tests.layers import LAYERS, feeding
 
 APART = {
     "AttentionCache": "has no rows of data",

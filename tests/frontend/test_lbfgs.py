@@ -11,11 +11,11 @@ import numpy as np
 import optax
 import pytest
 from scipy.optimize import minimize
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import BracesError
 from braces.ir.walk import all_ops
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

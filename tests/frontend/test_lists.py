@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.comparing import near
 
 import braces as br
+from tests.comparing import near
 
 pytestmark = pytest.mark.unoptimized
 

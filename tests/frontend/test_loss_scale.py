@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.frontend.steps import BATCHES, FIRST, assert_same, fit, train
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import ProgramError
+from tests.frontend.steps import BATCHES, FIRST, assert_same, fit, train
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn import metrics as theirs
-from tests.sharing import thorough
 
 import braces as br
 from braces.frontend.metrics.base import Metric
+from tests.sharing import thorough
 
 CLASSES, PLACES = 4, 21
 BATCHES = (0, 6, 17, 1, 0)

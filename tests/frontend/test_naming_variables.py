@@ -18,7 +18,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from public_names import modules
 
 import braces as br
 from braces.builder.builder import current_program
@@ -26,6 +25,7 @@ from braces.builder.var import Var
 from braces.errors import BracesError
 from braces.frontend.core.functions import FUNCTIONS
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
+from public_names import modules
 
 EXCLUDED = {"from_paddle", "from_torch", "op", "save_model", "save_parameters"}
 """Functions whose examples need files or packages, or leave something behind."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made import parameters, run
 
 import braces as br
+from tests.frontend.made import parameters, run
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusing import get, prog, refuse_here
 
 import braces as br
 from braces.errors import SymbolicValueError
 from braces.frontend.core.functions import FUNCTIONS
+from tests.frontend.refusing import get, prog, refuse_here
 
 __all__ = ["prog"]
 

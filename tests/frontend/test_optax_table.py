@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import optax
 import pytest
 from optax import contrib
-from tests.frontend.steps import BATCHES, assert_same, by_optax, fit, train
 
 import braces as br
+from tests.frontend.steps import BATCHES, assert_same, by_optax, fit, train
 
 pytestmark = pytest.mark.unoptimized
 

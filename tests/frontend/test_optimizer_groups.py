@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import optax
 import pytest
-from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, train
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import BracesError
+from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, train
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

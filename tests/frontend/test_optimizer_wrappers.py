@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, loss_of, train
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import BracesError, ProgramError
+from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, loss_of, train
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.frontend.refusing import refuse_here
 
 import braces as br
+from tests.frontend.refusing import refuse_here
 
 pytestmark = pytest.mark.unoptimized
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.frontend.refusing import refuse_here
 
 import braces as br
 from braces.ir.walk import all_ops
+from tests.frontend.refusing import refuse_here
 
 pytestmark = pytest.mark.unoptimized
 

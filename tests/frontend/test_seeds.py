@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.comparing import differences
 
 import braces as pd
 from braces import create_rnn
+from tests.comparing import differences
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import Case, both, hold_slopes, hold_values
-from refusing import get, prog, refuse_here
-from tests.exported import check_exported
-from tests.sharing import thorough
 
 import braces as br
 from braces.errors import DTypeError, ProgramError, ShapeError
+from tests.exported import check_exported
+from tests.frontend.oracles import Case, both, hold_slopes, hold_values
+from tests.frontend.refusing import get, prog, refuse_here
+from tests.sharing import thorough
 
 __all__ = ["prog"]
 

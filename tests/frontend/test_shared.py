@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.layers import LAYERS
 
 import braces as br
+from tests.layers import LAYERS
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.laid_out import collectives
 
 import braces as br
+from tests.laid_out import collectives
 
 pytestmark = pytest.mark.unoptimized
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from tests.interrupting import interrupted
 
 from braces.ir.files import atomic_write
 from braces.ir.files.atomic_write import replace_atomically, write_atomically
+from tests.interrupting import interrupted
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and locks are those of POSIX")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.ir.generated import programs
 
 from braces.ir import serde
 from braces.ir.fingerprint import canonical_names, fingerprint
@@ -16,6 +15,7 @@ from braces.ir.records import ARGUMENT, VALUE, Body, Op, ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.text.printer import print_program
 from braces.ir.walk import map_bodies, rename_body
+from tests.ir.generated import programs
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.ir.generated import bodies, exact, programs
 
 import braces as br
 from braces.builder.symbol_table import SymbolTable
@@ -29,6 +28,7 @@ from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
 from braces.program import Block, Program, parse
+from tests.ir.generated import bodies, exact, programs
 
 ROOT = Path(__file__).resolve().parents[2]
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.ir.generated import bodies, exact, literals, programs
 
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, SHORT_NAMES, TensorType
@@ -19,6 +18,7 @@ from braces.ir.records import Attr, Body, Literal, Op, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
 from braces.ir.text.printer import derived_name, derived_outputs, print_body, print_program
 from braces.program import Program
+from tests.ir.generated import bodies, exact, literals, programs
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.surviving import check_views
 
 import braces as br
 from braces.define.decorator import OPS
@@ -26,6 +25,7 @@ from braces.ir.views import (
 from braces.ir.walk import all_ops
 from braces.ops.control.loop.dead_memories import trim_loop
 from braces.passes.cleanup.prune import eliminate
+from tests.surviving import check_views
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").rglob("*.prog"))
 

@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from references import SIZES, Reference, Values, collect, is_float, numbers
 
 import braces.ops  # noqa: F401 - registers the operators
 from braces.builder.append import apply
@@ -24,6 +23,7 @@ from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.scope import Scope
+from tests.ops.reference import SIZES, Reference, Values, collect, is_float, numbers
 
 REFERENCES = collect()
 MODES = ("compile", "interpret")

@@ -9,7 +9,12 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
-from cases import (
+
+from braces.builder.append import apply
+from braces.builder.var import Var
+from braces.passes.autodiff.reverse_mode import gradients
+from braces.runtime.executor import Executor
+from tests.ops.cases import (
     Built,
     Case,
     build_together,
@@ -18,12 +23,7 @@ from cases import (
     numbered,
     run_together as run_built,
 )
-from references import is_float, numbers
-
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.runtime.executor import Executor
+from tests.ops.reference import is_float, numbers
 
 STEP = 1e-5
 

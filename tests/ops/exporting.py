@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from cases import Built, Case
-from references import is_float
-
 import braces as br
 from braces.passes.autodiff.reverse_mode import gradients
+from tests.ops.cases import Built, Case
+from tests.ops.reference import is_float
 
 
 def first_of_each(found: tuple[Case, ...]) -> list[Case]:

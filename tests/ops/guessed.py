@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from cases import Case, cases, number
 
 import braces as br
 from braces.builder.append import apply
@@ -17,6 +16,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64
 from braces.errors import BracesError
 from braces.lazy import jax
+from tests.ops.cases import Case, cases, number
 
 TOLD = Dim.named("told")
 """The size of which only a run tells the number."""

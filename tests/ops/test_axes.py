@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, cases, differentiable_cases, numbered, sizes_in
-from references import is_float, numbers
 
 from braces.define.axes.axis_map import (
     HIGHEST,
@@ -33,6 +31,8 @@ from braces.define.axes.axis_map import (
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax
+from tests.ops.cases import Case, cases, differentiable_cases, numbered, sizes_in
+from tests.ops.reference import is_float, numbers
 
 pytestmark = pytest.mark.unoptimized
 

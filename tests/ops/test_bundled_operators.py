@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import build_together, cases, definitions, differentiable_cases, is_float
-from tests.bundling import check_same_bits
 
 import braces as br
 from braces.define.decorator import OpDef
+from tests.bundling import check_same_bits
+from tests.ops.cases import build_together, cases, definitions, differentiable_cases, is_float
 
 pytestmark = pytest.mark.unoptimized
 

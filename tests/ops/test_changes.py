@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, build, cases, numbered
-from references import Values
 
 import braces as br
 from braces.builder.append import emit
@@ -18,6 +16,8 @@ from braces.define.definition import AXES, SHAPE, TYPE
 from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError
 from braces.ir.records import Literal
+from tests.ops.cases import Case, build, cases, numbered
+from tests.ops.reference import Values
 
 pytestmark = pytest.mark.unoptimized
 

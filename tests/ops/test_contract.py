@@ -18,7 +18,15 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from cases import (
+
+from braces.builder.var import Var
+from braces.define.decorator import OPS, OpDef
+from braces.dtypes import SHORT_NAMES, TensorType, carrier_of
+from braces.errors import DTypeError
+from braces.passes.autodiff.reverse_mode import gradients
+from braces.program import Program
+from braces.runtime.executor import Executor
+from tests.ops.cases import (
     MODES,
     REFERENCES,
     Built,
@@ -33,16 +41,8 @@ from cases import (
     run_together,
     with_floats,
 )
-from differentiated import STEP, Differentiated, floats, together
-from references import is_float
-
-from braces.builder.var import Var
-from braces.define.decorator import OPS, OpDef
-from braces.dtypes import SHORT_NAMES, TensorType, carrier_of
-from braces.errors import DTypeError
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.program import Program
-from braces.runtime.executor import Executor
+from tests.ops.differentiated import STEP, Differentiated, floats, together
+from tests.ops.reference import is_float
 
 by_name = pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.type)
 by_case = pytest.mark.parametrize("case", cases(), ids=str)

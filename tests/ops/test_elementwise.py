@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import value_and_gradients
 
 from braces.builder.append import emit
 from braces.builder.var import Var
@@ -15,6 +14,7 @@ from braces.dtypes import FLOAT32, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.core.variables import data
 from braces.program import Program
+from tests.ops.cases import value_and_gradients
 
 INF, NAN = np.inf, np.nan
 

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import MODES, Case, definitions
-from references import is_float
 
 import braces as br
 from braces.builder.append import apply
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError
+from tests.ops.cases import MODES, Case, definitions
+from tests.ops.reference import is_float
 
 pytestmark = pytest.mark.unoptimized
 

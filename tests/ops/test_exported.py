@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from cases import Case, build, cases, differentiable_cases
-from exporting import fetches, first_of_each
-from tests.exported import check_exported
 
 import braces as br
+from tests.exported import check_exported
+from tests.ops.cases import Case, build, cases, differentiable_cases
+from tests.ops.exporting import fetches, first_of_each
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import cases
-from guessed import Told, told_cases
 
 import braces as br
 from braces.errors import BracesError
+from tests.ops.cases import cases
+from tests.ops.guessed import Told, told_cases
 
 pytestmark = pytest.mark.unoptimized
 

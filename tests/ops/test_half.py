@@ -12,14 +12,22 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from cases import Built, Case, build_together, cases, number, run_together, with_floats
-from references import is_float
 
 from braces.builder.var import tensor_type
 from braces.define.axes.axis_notation import Notation
 from braces.dtypes import FLOAT64, SHORT_NAMES
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.runtime.executor import Executor
+from tests.ops.cases import (
+    Built,
+    Case,
+    build_together,
+    cases,
+    number,
+    run_together,
+    with_floats,
+)
+from tests.ops.reference import is_float
 
 pytestmark = pytest.mark.unoptimized  # what our kernels round, XLA does not change
 

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from cases import value_and_gradients
 
 from braces.builder.append import emit
 from braces.define.decorator import OPS
@@ -18,6 +17,7 @@ from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.core.variables import data
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
+from tests.ops.cases import value_and_gradients
 
 
 def test_a_weight_gradient_is_one_matrix_product() -> None:

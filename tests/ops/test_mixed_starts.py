@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import MODES
 
 import braces as br
+from tests.ops.cases import MODES
 
 pytestmark = pytest.mark.unoptimized
 

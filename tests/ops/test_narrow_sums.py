@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from cases import Case, build, cases
 from jax.extend import core
 
 import braces as br
 from braces.builder.append import emit
 from braces.dtypes import parse_type
 from braces.passes.autodiff.reverse_mode import gradients
+from tests.ops.cases import Case, build, cases
 
 pytestmark = pytest.mark.unoptimized
 

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, build, cases, definitions, numbered
-from references import is_float
 
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS, OpDef
@@ -24,6 +22,8 @@ from braces.dims import Size, substitute
 from braces.dtypes import TensorType
 from braces.lazy import jax
 from braces.passes.analysis.flops import cost_of
+from tests.ops.cases import Case, build, cases, definitions, numbered
+from tests.ops.reference import is_float
 
 FACTOR, BESIDE, SIZE = 2.5, 2, 12
 DERIVED = 2

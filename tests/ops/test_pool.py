@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from references.pool import max_pool_with_indices
 
 import braces as br
 from braces.errors import DTypeError, ShapeError
+from tests.ops.references.pool import max_pool_with_indices
 
 pytestmark = pytest.mark.unoptimized
 

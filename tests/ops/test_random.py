@@ -7,13 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from cases import MODES, REFERENCES, Case, build, cases
-from references import is_float
 
 import braces as br
 from braces.builder.append import apply, call
 from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
+from tests.ops.cases import MODES, REFERENCES, Case, build, cases
+from tests.ops.reference import is_float
 
 STATE = np.array([7, 11], np.uint32)
 RANDOM = [case for case in cases() if case.definition.random]
@@ -52,7 +52,7 @@ def test_draws_are_those_of_numpy(case: Case, mode: str) -> None:
 
 def test_a_known_draw_never_changes() -> None:
     """Salmon et al., 2011, have this Threefry-2x32 vector; JAX makes keys by it."""
-    from references.random import threefry
+    from tests.ops.references.random import threefry
 
     ones = np.full(2, 2**32 - 1, np.uint32)
     assert [hex(int(x)) for x in threefry(ones, *ones)] == ["0x1cb996fc", "0xbb002be7"]

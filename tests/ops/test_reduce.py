@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import value_and_gradients
 
 from braces.builder.append import call, emit
 from braces.errors import ShapeError
 from braces.frontend.core.variables import data
 from braces.program import Program
+from tests.ops.cases import value_and_gradients
 
 INF = np.inf
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, build_together, differentiable_cases, run_together, tangled
-from differentiated import Differentiated
 
 from braces.builder.var import Var
 from braces.dims import Dim
@@ -21,6 +19,8 @@ from braces.dtypes import BOOL, INT64, TensorType
 from braces.errors import ProgramError
 from braces.ops.control.batch_axis.masking import mask_rows
 from braces.runtime.executor import Executor
+from tests.ops.cases import Case, build_together, differentiable_cases, run_together, tangled
+from tests.ops.differentiated import Differentiated
 
 pytestmark = pytest.mark.unoptimized
 

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, cases, number
-from tests.sharing import thorough
 
 import braces as br
 from braces.builder.append import apply
@@ -25,6 +23,8 @@ from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError
 from braces.target import TARGETS
+from tests.ops.cases import Case, cases, number
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Built, Case, build, build_together, cases, run_together, tangled
 
 from braces.builder.var import Var
 from braces.dims import Dim
@@ -20,6 +19,7 @@ from braces.dtypes import BOOL, TensorType
 from braces.errors import ProgramError
 from braces.ops.control.batch_axis.masking import mask_rows
 from braces.runtime.executor import Executor
+from tests.ops.cases import Built, Case, build, build_together, cases, run_together, tangled
 
 pytestmark = pytest.mark.unoptimized
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import MODES, Built, Case, build, differentiable_cases, sizes_in
-from differentiated import Differentiated
 
 import braces as br
 from braces.builder.var import Var
 from braces.dims import Size, parse_size, substitute
 from braces.dtypes import Type
+from tests.ops.cases import MODES, Built, Case, build, differentiable_cases, sizes_in
+from tests.ops.differentiated import Differentiated
 
 pytestmark = pytest.mark.unoptimized
 

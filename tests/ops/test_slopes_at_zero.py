@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import MODES
 
 import braces as br
 from braces.builder.var import Var
+from tests.ops.cases import MODES
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.parametrize("mode", MODES)]
 

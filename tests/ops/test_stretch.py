@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_axes import (
+
+from braces.define.decorator import OPS
+from braces.dtypes import TensorType
+from braces.ir.records import Op
+from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule
+from tests.ops.test_axes import (
     CASES,
     FIRST,
     Outputs,
@@ -23,11 +28,6 @@ from test_axes import (
     same,
     sample_of,
 )
-
-from braces.define.decorator import OPS
-from braces.dtypes import TensorType
-from braces.ir.records import Op
-from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule
 
 pytestmark = pytest.mark.unoptimized
 

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case
-from test_axes import CASES, Outputs, Sample, by_operator, of, run_together, same, sample_of
 
 from braces.define.decorator import OPS
 from braces.ops.linalg.matmul import LETTERS
+from tests.ops.cases import Case
+from tests.ops.test_axes import (
+    CASES,
+    Outputs,
+    Sample,
+    by_operator,
+    of,
+    run_together,
+    same,
+    sample_of,
+)
 
 pytestmark = pytest.mark.unoptimized
 

@@ -17,9 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from cases import Case, cases
-from test_row_sweep import ALWAYS, DRAWN, MASK, Item, Sheet, row_axes
-from tests.sharing import thorough
 
 import braces as br
 from braces.builder.var import Var
@@ -27,6 +24,9 @@ from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import BracesError
 from braces.target import TARGETS
+from tests.ops.cases import Case, cases
+from tests.ops.test_row_sweep import ALWAYS, DRAWN, MASK, Item, Sheet, row_axes
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

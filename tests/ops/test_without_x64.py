@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import Case, build_together, cases
 
 import braces as br
+from tests.ops.cases import Case, build_together, cases
 
 pytestmark = pytest.mark.unoptimized
 

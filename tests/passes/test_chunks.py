@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import close, ran, tagger
-from tests.passes.test_over_trips import MODES, PLAIN, ROWS, values
 
 import braces as br
 from braces.ir.records import Body
 from braces.ir.walk import all_ops
 from braces.target import CPU
+from tests.cells import close, ran, tagger
+from tests.passes.test_over_trips import MODES, PLAIN, ROWS, values
 
 Limit = Callable[[int], None]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pass_files import AFTER, FOLDER, Case, cases
 
 import braces as br
 from braces.errors import BracesError
@@ -13,6 +12,7 @@ from braces.ir.text.printer import print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.registry import MAKERS, PASSES
 from braces.passes.verifier.program import check
+from pass_files import AFTER, FOLDER, Case, cases
 
 
 def refused(case: Case) -> bool:

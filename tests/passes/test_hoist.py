@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.calling import calls_of
 
 import braces as br
 from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_invariants
+from tests.calling import calls_of
 
 
 def net(loops: int = 1) -> tuple[br.Program, br.Var]:

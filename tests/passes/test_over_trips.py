@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 import braces as br
 from braces.builder.append import call
 from braces.ir.walk import all_bodies, all_ops
+from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 ROWS = 3
 MODES = ("compile", "interpret")

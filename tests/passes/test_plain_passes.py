@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.calling import calls_of
 
 import braces as br
 from braces.ir.walk import all_ops
+from tests.calling import calls_of
 
 BOTH = (br.passes.canonicalize, br.passes.cse)
 

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from tests.calling import calls_of
 
 import braces as br
 from braces.passes.cleanup.dead_code import eliminate_dead_code
+from tests.calling import calls_of
 
 
 def trained() -> tuple[br.Program, br.Var, br.Var]:

@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.laid_out import ROWS, STEPS, batch, classifier, code_of, collectives, layouts, train
 
 import braces as br
 from braces.ir.walk import all_ops
 from braces.planning.compiled_run import compile_and_report
 from braces.planning.report import PlanReport
+from tests.laid_out import ROWS, STEPS, batch, classifier, code_of, collectives, layouts, train
 
 SIZES = {"batch": ROWS, "time": STEPS}
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generate import Generated, feeds_of, generate
-from oracle import Reading, Refused
-from tests.comparing import near
 
 import braces as br
 from braces.ir.records import Body
 from braces.ir.text.parser import parse_program
 from braces.passes.autodiff.forward_mode import jvp
+from tests.comparing import near
+from tests.random_programs.generate import Generated, feeds_of, generate
+from tests.random_programs.oracle import Reading, Refused
 
 STEP = 1e-4
 

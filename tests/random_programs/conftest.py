@@ -1,13 +1,9 @@
-"""`from generate import generate` in every test here."""
+"""Row-wise branches whose few rows are gathered."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-from tests.gathered import gather_rows
 
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.gathered import gather_rows
 
 rows_are_gathered = pytest.fixture(autouse=True)(gather_rows)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sequences import activate_slice
-
 import braces as br
+from tests.random_programs.sequences import activate_slice
 
 SCALAR, VECTOR, MATRIX = "scalar", "vector", "matrix"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from expressions import MATRIX, Expressions, Place
 
 import braces as br
+from tests.random_programs.expressions import MATRIX, Expressions, Place
 
 Pack = Callable[[Sequence[Any]], Any]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from expressions import MATRIX, SCALAR, VECTOR, Place
-from functional import Functional
-from sequences import reduce_rows
 
 import braces as br
+from tests.random_programs.expressions import MATRIX, SCALAR, VECTOR, Place
+from tests.random_programs.functional import Functional
+from tests.random_programs.sequences import reduce_rows
 
 STEPS, ROWS, WIDTH = (0, 1, 3), (0, 1, 4), 3
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agree import differentiate, scope_of
-from generate import feeds_of, generate
-from tests.comparing import near
 
 import braces as br
 from braces.passes.registry import PASSES
+from tests.comparing import near
+from tests.random_programs.agree import differentiate, scope_of
+from tests.random_programs.generate import feeds_of, generate
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agree import check_gradients, check_laid_out, check_values, read_needed
-from generate import feeds_of, generate
-from oracle import Refused, read
 
 import braces as br
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_ops
+from tests.random_programs.agree import (
+    check_gradients,
+    check_laid_out,
+    check_values,
+    read_needed,
+)
+from tests.random_programs.generate import feeds_of, generate
+from tests.random_programs.oracle import Refused, read
 
 pytestmark = pytest.mark.unoptimized
 

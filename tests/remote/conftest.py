@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
-from tests.remote.workers import connected, listening
 
 import braces as br
+from tests.remote.workers import connected, listening
 
 
 @pytest.fixture(scope="module")

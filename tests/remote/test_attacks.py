@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.remote.workers import TOKEN, connected, linear, listening
 
 import braces as br
 from braces.remote.protocol import handshake, messages
@@ -35,6 +34,7 @@ from braces.remote.protocol.messages import (
 )
 from braces.remote.serving.server import MOST_UNAUTHENTICATED
 from braces.remote.serving.session import PROGRAM
+from tests.remote.workers import TOKEN, connected, linear, listening
 
 
 @contextmanager

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import braces as br
+from braces.remote import client
+from braces.remote.protocol.messages import DONE, RUN, Message
 from tests.remote.workers import (
     TOKEN,
     batches,
@@ -18,10 +22,6 @@ from tests.remote.workers import (
     same,
     training,
 )
-
-import braces as br
-from braces.remote import client
-from braces.remote.protocol.messages import DONE, RUN, Message
 
 pytestmark = pytest.mark.unoptimized
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.remote.workers import TOKEN, connected, linear, listening
 
 import braces as br
 from braces.remote.package import Package
@@ -26,6 +25,7 @@ from braces.remote.protocol.messages import ERROR, RUN, Message, pack_message
 from braces.remote.serving import server as serving
 from braces.remote.serving.server import MOST_CLIENTS, MOST_UNAUTHENTICATED
 from braces.remote.serving.session import Session
+from tests.remote.workers import TOKEN, connected, linear, listening
 
 pytestmark = pytest.mark.unoptimized
 GONE_S = 20.0

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.remote.workers import batches, drawing, linear, same
 
 import braces as br
 from braces.cli.commands.worker import read_token
 from braces.remote.endpoints import LocalEndpoint
+from tests.remote.workers import batches, drawing, linear, same
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at processes"),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.remote.workers import batches, drawing, same
 
 import braces as br
+from tests.remote.workers import batches, drawing, same
 
 ray: Any = pytest.importorskip("ray", reason="Ray is an extra")
 

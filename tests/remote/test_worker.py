@@ -8,10 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.remote.workers import batches, connected, drawing, linear, ready, same, training
 
 import braces as br
 from braces.dtypes import COMPUTED, STORED
+from tests.remote.workers import batches, connected, drawing, linear, ready, same, training
 
 pytestmark = pytest.mark.unoptimized
 

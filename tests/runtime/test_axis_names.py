@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.laid_out import MESH, batch, collectives, train
 
 import braces as br
 from braces.planning.compiled_run import compile_and_report
+from tests.laid_out import MESH, batch, collectives, train
 
 pytestmark = pytest.mark.unoptimized
 

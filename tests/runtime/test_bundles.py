@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.bundling import check_same_bits, hot_after
-from tests.runtime.profiled import nested
 
 import braces as br
 from braces.target import CPU
+from tests.bundling import check_same_bits, hot_after
+from tests.runtime.profiled import nested
 
 TRIPS, HOT = 12, 5
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.calling import calls_of
 
 import braces as br
 from braces.lower.interpret import kernels as single
+from tests.calling import calls_of
 
 ONES = np.ones((2, 3), "float32")
 

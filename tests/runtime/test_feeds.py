@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from benchmarks.loop import compilations
 
 import braces as br
+from benchmarks.loop import compilations
 from braces.dtypes import SHORT_NAMES, is_float, is_integer
 from braces.lazy import jnp
 

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
-from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 import braces as br
 from braces.lower.cache.cache_directory import (
@@ -26,6 +25,7 @@ from braces.lower.cache.cache_directory import (
     processor_name,
 )
 from braces.lower.cache.persistent_cache import compile_or_read, get_persistent_cache
+from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 HIT, MISS = "cache_hits", "cache_misses"
 

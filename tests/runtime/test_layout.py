@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layouts, train
 
 import braces as br
 from braces.runtime.backend.compiled import CompiledPlan
+from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layouts, train
 
 pytestmark = pytest.mark.unoptimized
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import braces as br
 from tests.laid_out import (
     MODELS,
     ROWS,
@@ -18,8 +20,6 @@ from tests.laid_out import (
     train,
 )
 from tests.rows_apart import DATA, Branch, add_gradients, alike, by_mask, masked
-
-import braces as br
 
 pytestmark = pytest.mark.unoptimized
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.laid_out import collectives
 
 import braces as br
 from braces.passes.autodiff.reverse_mode import gradients
+from tests.laid_out import collectives
 
 pytestmark = pytest.mark.unoptimized
 

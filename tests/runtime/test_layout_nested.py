@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.laid_out import ROWS, STEPS, collectives
-from tests.rows_apart import Branch, add_gradients, alike, by_mask, masked
 
 import braces as br
+from tests.laid_out import ROWS, STEPS, collectives
+from tests.rows_apart import Branch, add_gradients, alike, by_mask, masked
 
 pytestmark = pytest.mark.unoptimized
 

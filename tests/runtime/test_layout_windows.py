@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Built, Case, build_together, cases, run_together, tangled
-from tests.sharing import thorough
 
 import braces as br
 from braces.dims import Dim
 from braces.dtypes import FLOAT64
 from braces.passes.autodiff.reverse_mode import gradients
+from tests.ops.cases import Built, Case, build_together, cases, run_together, tangled
+from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
 

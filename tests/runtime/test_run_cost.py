@@ -12,10 +12,10 @@ from unittest import mock
 import jax.numpy as jnp
 import numpy as np
 from jax._src import compiler
-from tests.calling import files_of
 
 import braces as br
 from braces.dtypes import TensorType
+from tests.calling import files_of
 
 HERE = Path(__file__)
 RUN = inspect.unwrap(br.Executor.run)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sharing import thorough
 
 import braces as br
+from tests.sharing import thorough
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
 SOAK: dict[str, Any] = runpy.run_path(str(SCRIPT))

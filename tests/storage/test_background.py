@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.interrupting import interrupted
-from tests.storage.checkpoints import state, steps
 
 import braces as br
 from braces.errors import BracesError
 from braces.storage import background_write, checkpoint as module
 from braces.storage.checkpoint import Checkpoint, load_checkpoint
 from braces.storage.tensor_file import write_tensors
+from tests.interrupting import interrupted
+from tests.storage.checkpoints import state, steps
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import kill_test
 import numpy as np
 import pytest
-from tests.storage.checkpoints import state, steps
 
 import braces as br
+import kill_test
 from braces.errors import DTypeError, FileFormatError, ProgramError
 from braces.storage.checkpoint import (
     Checkpoint,
@@ -23,6 +22,7 @@ from braces.storage.checkpoint import (
 )
 from braces.storage.parameters import load_parameters, save_parameters
 from braces.storage.tensor_file import write_tensors
+from tests.storage.checkpoints import state, steps
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
-from tests.storage.nets import XS, YS, Net
 
 import braces as br
 from braces.errors import (
@@ -27,6 +26,7 @@ from braces.errors import (
 from braces.storage.model_files import load_model, save_model
 from braces.storage.parameters import load_parameters, save_parameters
 from braces.storage.tensor_file import open_tensors
+from tests.storage.nets import XS, YS, Net
 
 SRC = Path(br.__file__).resolve().parent.parent
 

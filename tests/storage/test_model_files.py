@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
-from tests.storage.nets import XS, Net
 
 from braces.errors import FileFormatError, VerifyError
 from braces.storage.model import Model
 from braces.storage.model_files import load_model, read_programs
 from braces.storage.parameters import save_parameters
 from braces.storage.tensor_file import write_tensors
+from tests.storage.nets import XS, Net
 
 
 def test_other_files_are_no_models(net: Net, path: Path) -> None:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.storage import sharded
-from tests.storage.sharded import STEP, Count, layout, train
 
 import braces as br
 from braces.errors import FileFormatError, LayoutError
@@ -27,6 +25,8 @@ from braces.storage.sharded_checkpoint import (
     write_shards,
 )
 from braces.storage.tensor_file import write_tensors
+from tests.storage import sharded
+from tests.storage.sharded import STEP, Count, layout, train
 
 SAVE = "0123456789abcdef"
 

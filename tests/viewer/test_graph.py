@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.viewer.graphs import layout
-from tests.viewer.programs import deep, many, nested, strange
 
 import braces as br
 from braces.ir.walk import all_bodies
+from tests.viewer.graphs import layout
+from tests.viewer.programs import deep, many, nested, strange
 
 
 @pytest.fixture(params=["library", "simple"])

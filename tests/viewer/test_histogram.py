@@ -10,13 +10,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.viewer.programs import HOSTILE, nested
-from tests.viewer.test_html import Tags
 
 import braces as br
 from braces.scope.value_summary import Summary
 from braces.viewer.histogram import BINS, histogram_figures, histogram_svg
 from braces.viewer.html import program_html
+from tests.viewer.programs import HOSTILE, nested
+from tests.viewer.test_html import Tags
 
 
 def bars(values: Any) -> list[tuple[int, float, float]]:

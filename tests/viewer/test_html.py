@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.viewer.programs import F32, HOSTILE, many, nested, strange
 
 import braces as br
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.viewer.html import program_html
+from tests.viewer.programs import F32, HOSTILE, many, nested, strange
 
 
 class Tags(HTMLParser):

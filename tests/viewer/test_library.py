@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
-from tests.viewer.programs import nested
 
 from braces.viewer import html, layout_library
+from tests.viewer.programs import nested
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.functions import real
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.functions import real
 
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, is_float
+from tests.ops.reference import Array, Reference, is_float
 
 
 def promoted(xs: tuple[Array, ...]) -> list[Array]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scipy import special
 
-from references import Reference
-from references.functions import real
+from tests.ops.reference import Reference
+from tests.ops.references.functions import real
 
 REFERENCES = {
     name: Reference(real(getattr(special, name))) for name in ("i0", "i0e", "i1", "i1e")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, between
-from references.elementwise import binary
+from tests.ops.reference import Array, Reference, between
+from tests.ops.references.elementwise import binary
 
 
 def bitcast(x: Array, dtype: Any) -> Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values
-from references.elementwise import binary, promote
+from tests.ops.reference import Array, Reference, Values
+from tests.ops.references.elementwise import binary, promote
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
+from tests.ops.reference import Array, Reference, floating
 
 CHANNELS_FIRST = {
     "NCW": (0, 1, 2),

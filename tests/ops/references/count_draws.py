@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from references import Array, Reference, between
-from references.gamma_draws import keys_of
-from references.random import uniform
+from tests.ops.reference import Array, Reference, between
+from tests.ops.references.gamma_draws import keys_of
+from tests.ops.references.random import uniform
 
 TAILS = (
     0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,

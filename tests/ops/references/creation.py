@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool, dtype: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values, between, floating, positive
+from tests.ops.reference import Array, Reference, Values, between, floating, positive
 
 
 def log_softmax(x: Array, axis: int) -> Array:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Generator, Reference
-from references.functions import floating
+from tests.ops.reference import Array, Generator, Reference
+from tests.ops.references.functions import floating
 
 
 def definite(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.conv import each, edges
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.conv import each, edges
 
 
 def at(image: Array, y: float, x: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, floating
+from tests.ops.reference import Array, Reference, floating
 
 
 def det(x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 
 def diag(x: Array, k: int) -> Array:

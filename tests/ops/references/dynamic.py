@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from references import Array, Reference, between
+from tests.ops.reference import Array, Reference, between
 
 
 def part(x: Array, starts: tuple[Array, ...], sizes: tuple[int, ...]) -> tuple[slice, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from references import Array, Reference, apart, floating, positive
+from tests.ops.reference import Array, Reference, apart, floating, positive
 
 
 def promote(*arrays: Array) -> tuple[Array, ...]:

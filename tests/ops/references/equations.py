@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.decompositions import definite
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.decompositions import definite
 
 
 def solve(a: Array, b: Array) -> Array:

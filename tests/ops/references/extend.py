@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 
 def pad(x: Array, widths: Any, mode: str, value: float) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 DOUBLE = (np.float64, np.complex128)
 

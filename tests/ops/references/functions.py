@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, apart, floating, positive
+from tests.ops.reference import Array, Reference, apart, floating, positive
 
 
 def real(function: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, between
-from references.random import normal, threefry, uniform
+from tests.ops.reference import Array, Reference, between
+from tests.ops.references.random import normal, threefry, uniform
 
 
 def keys_of(key: Array, count: int) -> Array:

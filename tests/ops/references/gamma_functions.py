@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from references import Array, Reference, between, floating
-from references.incomplete import distribution
+from tests.ops.reference import Array, Reference, between, floating
+from tests.ops.references.incomplete import distribution
 
 above = between(0.5, 4)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values
+from tests.ops.reference import Array, Reference, Values
 
 
 def in_range(indices: Array, size: int, negative: bool = True) -> Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values
-from references.gather import along, in_range
+from tests.ops.reference import Array, Reference, Values
+from tests.ops.references.gather import along, in_range
 
 
 def put_along_axis_add(x: Array, indices: Array, updates: Array, axis: int) -> Array:

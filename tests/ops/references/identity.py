@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Reference
+from tests.ops.reference import Reference
 
 REFERENCES = {
     "ensure_shape": Reference(lambda x, shape: np.array(x)),

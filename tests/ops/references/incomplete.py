@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import integrate, special
 
-from references import Reference, between, floating
+from tests.ops.reference import Reference, between, floating
 
 inside = {"a": between(0.5, 4), "b": between(0.5, 4), "x": between(0.1, 0.9)}
 above = {"a": between(0.5, 4), "x": between(0.2, 5)}

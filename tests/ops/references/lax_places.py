@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, between
+from tests.ops.reference import Array, Reference, between
 
 Place = tuple[int, ...]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Reference
-from references.elementwise import binary
+from tests.ops.reference import Reference
+from tests.ops.references.elementwise import binary
 
 REFERENCES = {
     **{

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, apart, floating, positive
+from tests.ops.reference import Array, Reference, apart, floating, positive
 
 
 def difference(prediction: Array, target: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from references import Array, Reference, floating
-from references.spectra import SPREAD, narrowed
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.spectra import SPREAD, narrowed
 
 
 def expm(x: Array) -> Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, apart
-from references.cross_entropy import labels_in_range
+from tests.ops.reference import Array, Reference, apart
+from tests.ops.references.cross_entropy import labels_in_range
 
 
 def accuracy(logits: Array, labels: Array, *, axis: int) -> Array:

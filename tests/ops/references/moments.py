@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference
-from references.reduce import of_floats
+from tests.ops.reference import Array, Reference
+from tests.ops.references.reduce import of_floats
 
 
 def variance(x: Array, axis: Any, keepdims: bool, correction: float) -> Array:

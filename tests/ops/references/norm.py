@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating, positive
+from tests.ops.reference import Array, Reference, floating, positive
 
 
 def axes_of(x: Array, axis: Any) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, apart
+from tests.ops.reference import Array, Reference, apart
 
 
 def argsort(x: Array, axis: int, descending: bool) -> Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.conv import each, edges, windows
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.conv import each, edges, windows
 
 
 def im2col(x: Array, *, window: Any, stride: Any, padding: Any, dilation: Any) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, apart, floating
-from references.conv import CHANNELS_FIRST, each, edges, windows
+from tests.ops.reference import Array, Reference, apart, floating
+from tests.ops.references.conv import CHANNELS_FIRST, each, edges, windows
 
 
 def pool(

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from references import Array, Reference, between, positive
+from tests.ops.reference import Array, Reference, between, positive
 
 
 def beside(x: Array, parameter: Array, axis: int | None, block: int) -> Array:

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 from scipy import special
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

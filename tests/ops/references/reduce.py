@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, apart, floating
+from tests.ops.reference import Array, Reference, apart, floating
 
 
 def total(function: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Generator, Reference, Values, floating
+from tests.ops.reference import Array, Generator, Reference, Values, floating
 
 PARTS = 256
 

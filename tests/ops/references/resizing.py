@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
+from tests.ops.reference import Array, Reference, floating
 
 
 def position(i: int, size: int, count: int, scale: float, ends: Any, coordinates: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, floating
+from tests.ops.reference import Array, Reference, floating
 
 
 def local_response_norm(x: Array, *, size: int, alpha: float, beta: float, k: float) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, between, floating
+from tests.ops.reference import Array, Reference, between, floating
 
 
 def reflected(at: float, size: int, align_corners: bool) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.random import bits, in_each_trip, key_of, split, uniform
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.random import bits, in_each_trip, key_of, split, uniform
 
 
 def chosen(key: Array, shape: Any, probability: float) -> Array:

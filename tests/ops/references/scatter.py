@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference
-from references.gather import along
-from references.gather_places import on_first_axes
+from tests.ops.reference import Array, Reference
+from tests.ops.references.gather import along
+from tests.ops.references.gather_places import on_first_axes
 
 PUT = {"set": lambda old, new: new, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 

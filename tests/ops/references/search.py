@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values, between
+from tests.ops.reference import Array, Reference, Values, between
 
 
 def in_order(values: Values, attrs: Mapping[str, Any]) -> Values:

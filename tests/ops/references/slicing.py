@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from references import Array, Reference
+from tests.ops.reference import Array, Reference
 
 
 def spelled(index: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.reduce import of_floats
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.reduce import of_floats
 
 
 def softmax(x: Array, axis: int) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from references import Reference, between
-from references.functions import real
+from tests.ops.reference import Reference, between
+from tests.ops.references.functions import real
 
 inside = {"x": between(-0.9, 0.9)}
 above = {"x": between(0.5, 4)}

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Generator, Reference, floating
-from references.decompositions import definite
+from tests.ops.reference import Array, Generator, Reference, floating
+from tests.ops.references.decompositions import definite
 
 
 def spread(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, fixed
+from tests.ops.reference import Array, Reference, fixed
 
 
 def overlap(one: Array, other: Array) -> float:

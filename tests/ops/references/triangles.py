@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from references import Array, Reference, floating
-from references.spectra import SPREAD, narrowed
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.spectra import SPREAD, narrowed
 
 
 def lu(x: Array) -> tuple[Array, Array, Array]:

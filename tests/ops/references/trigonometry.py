@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from references import Reference, between
-from references.functions import real
+from tests.ops.reference import Reference, between
+from tests.ops.references.functions import real
 
 inside = between(-0.9, 0.9)
 

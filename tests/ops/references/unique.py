@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, between
+from tests.ops.reference import Array, Reference, between
 
 
 def unique_places(x: Array, axis: int, sorted: bool) -> tuple[Any, ...]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from references import Array, Reference, Values
-from references.conv import CHANNELS_FIRST
+from tests.ops.reference import Array, Reference, Values
+from tests.ops.references.conv import CHANNELS_FIRST
 
 
 def max_unpool(x: Array, indices: Array, *, shape: Any, layout: str) -> Array:

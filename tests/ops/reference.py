@@ -1,6 +1,6 @@
 """NumPy references: what each operator must compute, written independently of its kernel.
 
-Each module here is called after the module of operators that it covers and holds
+Each module under `references/` covers one module of operators and holds
 `REFERENCES: dict[str, Reference]`, by operator type. The contract test runs every example of
 every operator against its reference; an operator without one fails.
 
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import importlib
 import math
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -28,6 +28,7 @@ Generator: TypeAlias = np.random.Generator
 Maker: TypeAlias = "Callable[[Generator, tuple[int, ...], np.dtype[Any]], Array]"
 Values: TypeAlias = "dict[str, tuple[Array, ...]]"
 
+HERE = Path(__file__).parent
 SIZES = {"b": 3, "t": 5, "h": 6, "w": 7, "c": 2}
 """Numbers for symbolic dimensions; 4 for all others."""
 
@@ -145,12 +146,11 @@ def collect() -> dict[str, Reference]:
     Raises:
         ValueError: Two modules hold a reference for one operator.
     """
-    found: dict[str, Reference] = {}
-    for module in pkgutil.iter_modules(__path__):
-        held = importlib.import_module(f"{__name__}.{module.name}").REFERENCES
-        if twice := found.keys() & held.keys():
-            raise ValueError(
-                f"Two references for {sorted(twice)}; the second in {module.name}."
-            )
-        found |= held
-    return found
+    references: dict[str, Reference] = {}
+    for path in sorted((HERE / "references").rglob("*.py")):
+        module = ".".join(path.relative_to(HERE).with_suffix("").parts)
+        held = importlib.import_module(f"tests.ops.{module}").REFERENCES
+        if twice := references.keys() & held.keys():
+            raise ValueError(f"Two references for {sorted(twice)}; the second in {module}.")
+        references |= held
+    return references
