@@ -19,7 +19,7 @@ from braces.define.decorator import OPS
 from tests import restored
 from tests.comparing import TALLY, count
 from tests.lowering import shared_contexts
-from tests.sharing import share_out
+from tests.sharing import name_in_room, share_out
 from tests.surviving import Noted
 
 # What XLA compiled is shared by the processes of a run, and by runs: pytest's cache keeps it.
@@ -81,7 +81,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of random numbers, another one for each test and the same on every run."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    return np.random.default_rng(zlib.crc32(name_in_room(request.node.nodeid).encode()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,6 +20,19 @@ BY_TURNS = ("control", "exchange", "frontend", "jaxpr", "passes")
 and `random_programs` hold the modes of operators and constructs against each other."""
 
 
+def name_in_room(nodeid: str) -> str:
+    """The name of a test without the folders between its room and its file.
+
+    Shares and random numbers follow from it, so they stay as they are when a file moves inside
+    its room: `tests/ops/linalg/test_solve.py::test_a` and `tests/ops/test_solve.py::test_a` are
+    one name.
+    """
+    path, colons, test = nodeid.partition("::")
+    parts = path.split("/")
+    kept = (*parts[:2], parts[-1]) if parts[0] == "tests" and len(parts) > 3 else parts
+    return "/".join(kept) + colons + test
+
+
 def thorough(given: Any) -> Any:
     """Parameters that `make thorough` alone runs."""
     values = given if isinstance(given, tuple) else (given,)
@@ -55,7 +68,7 @@ def _behind(
 
 def _group(case: pytest.Item) -> str:
     """The test and its parameters, less those in parentheses: `abs(x=f32[b])` is of `abs`."""
-    return case.nodeid.partition("(")[0]
+    return name_in_room(case.nodeid).partition("(")[0]
 
 
 def _has_its_turn(case: pytest.Item) -> bool:
@@ -63,7 +76,8 @@ def _has_its_turn(case: pytest.Item) -> bool:
     params = getattr(getattr(case, "callspec", None), "params", {})
     if "mode" not in params:
         return True
-    turn = ("compile", "interpret")[_number(case.nodeid.replace(params["mode"], "mode")) % 2]
+    name = name_in_room(case.nodeid).replace(params["mode"], "mode")
+    turn = ("compile", "interpret")[_number(name) % 2]
     return params["mode"] == turn
 
 

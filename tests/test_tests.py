@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.comparing import TALLY, differences, near
-from tests.sharing import SHARES, left_out
+from tests.sharing import SHARES, left_out, name_in_room
 
 ROOT = Path(__file__).parent
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
@@ -289,6 +289,19 @@ def test_a_share_has_all_cases_of_an_operator_or_none() -> None:
     assert {name.replace("[2]", "[3]") for name in kept} <= kept
     only = named(f"{test}[abs(x=f32[2])]")
     assert left_out(test, only) == []
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "name"),
+    [
+        ("tests/ops/linalg/test_a.py::test_b[x=f32]", "tests/ops/test_a.py::test_b[x=f32]"),
+        ("tests/ops/test_a.py::test_b[c/d]", "tests/ops/test_a.py::test_b[c/d]"),
+        ("tests/test_a.py::test_b", "tests/test_a.py::test_b"),
+        ("src/braces/ops/linalg/solve.py::solve", "src/braces/ops/linalg/solve.py::solve"),
+    ],
+)
+def test_a_file_may_move_in_its_room(nodeid: str, name: str) -> None:
+    assert name_in_room(nodeid) == name
 
 
 def test_modes_take_turns_where_operators_are_composed() -> None:
