@@ -54,7 +54,7 @@ ALL = (
     "tests/golden",
     "tests/ir",
     "tests/jaxpr",
-    "tests/ops/test_contract.py",
+    "tests/ops/contract/test_contract.py",
     "tests/remote/test_ray.py",
     "tests/runtime",
     "tests/storage",

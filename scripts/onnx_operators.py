@@ -53,7 +53,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Each operator, what of it, and why that is not written."""
     sys.path.insert(0, str(ROOT))
     from tests.ops.cases import build, cases, differentiable_cases
-    from tests.ops.exporting import fetches, first_of_each
+    from tests.ops.contract.exporting import fetches, first_of_each
 
     for what, some in (("values", cases()), ("gradients", differentiable_cases())):
         for case in first_of_each(tuple(some)):

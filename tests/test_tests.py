@@ -282,7 +282,7 @@ def test_shares_are_of_tests() -> None:
 
 
 def test_a_share_has_all_cases_of_an_operator_or_none() -> None:
-    test = "tests/ops/test_contract.py::test_gradients"
+    test = "tests/ops/contract/test_contract.py::test_gradients"
     cases = named(*(f"{test}[op{i}(x=f32[{n}])]" for i in range(41) for n in (2, 3)))
     kept = {case.nodeid for case in cases} - {case.nodeid for case in left_out(test, cases)}
     assert len(kept) == 2 * math.ceil(41 / SHARES["ops/test_contract.py"]["test_gradients"])

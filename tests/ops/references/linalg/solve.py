@@ -1,0 +1,32 @@
+"""References of `braces.ops.linalg.solve`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.linalg.cholesky import definite
+
+
+def solve(a: Array, b: Array) -> Array:
+    dtype = np.result_type(floating(a), floating(b))
+    columns = b[:, None] if b.ndim == 1 else b
+    made = np.linalg.solve(floating(a).astype("f8"), columns.astype("f8"))
+    return (made[..., 0] if b.ndim == 1 else made).astype(dtype)
+
+
+def inv(x: Array) -> Array:
+    return np.linalg.inv(floating(x).astype("f8")).astype(floating(x).dtype)
+
+
+def slogdet(x: Array) -> tuple[Array, Array]:
+    x = floating(x)
+    sign, logabsdet = np.linalg.slogdet(x.astype("f8"))
+    return np.asarray(sign).astype(x.dtype), np.asarray(logabsdet).astype(x.dtype)
+
+
+REFERENCES = {
+    "solve": Reference(solve, inputs={"a": definite}, tolerance=1e-4),
+    "inv": Reference(inv, inputs={"x": definite}, tolerance=1e-4),
+    "slogdet": Reference(slogdet, inputs={"x": definite}),
+}
