@@ -14,7 +14,7 @@ from braces.ir.records import Body
 from braces.ir.walk import all_ops
 from braces.target import CPU
 from tests.cells import close, ran, tagger
-from tests.passes.test_over_trips import MODES, PLAIN, ROWS, values
+from tests.passes.loops.test_over_trips import MODES, PLAIN, ROWS, values
 
 Limit = Callable[[int], None]
 
