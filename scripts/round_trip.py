@@ -23,7 +23,7 @@ import braces as br
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.control.battery import CASES  # noqa: E402 - the path comes first
+from tests.control.battery.programs import CASES  # noqa: E402 - the path comes first
 from tests.control.checking import derive, direction  # noqa: E402 - as above
 from tests.exported import block_names, run_model  # noqa: E402 - as above
 

@@ -7,4 +7,4 @@ from tests.control import (
     battery_rnn as battery_rnn,
     battery_while as battery_while,
 )
-from tests.control.battery_cases import CASES as CASES
+from tests.control.battery.cases import CASES as CASES

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.control.battery import CASES
+from tests.control.battery.programs import CASES
 from tests.control.checking import derive
 
 pytestmark = pytest.mark.unoptimized

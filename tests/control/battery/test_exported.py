@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.control.battery import CASES
+from tests.control.battery.programs import CASES
 from tests.control.checking import derive, direction
 from tests.exported import block_names, check_back, check_exported
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bundling import check_same_bits
-from tests.control.battery import CASES
+from tests.control.battery.programs import CASES
 from tests.control.checking import derive, moved
 
 pytestmark = pytest.mark.unoptimized

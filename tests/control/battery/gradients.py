@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import braces as br
-from tests.control.battery_cases import RNG, case, trips, vectors
+from tests.control.battery.cases import RNG, case, trips, vectors
 from tests.control.checking import integer
 
 

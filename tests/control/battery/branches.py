@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import braces as br
-from tests.control.battery_cases import RNG, case, counted, trips, vectors
+from tests.control.battery.cases import RNG, case, counted, trips, vectors
 from tests.control.checking import Feeds, integer
 
 # ---- branches --------------------------------------------------------------------------------
