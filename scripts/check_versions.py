@@ -36,7 +36,7 @@ SHARE = (
     "tests/exchange/test_from_onnx.py",
     "tests/exchange/test_onnx_examples.py",
     "tests/exchange/test_onnx_tables.py",
-    "tests/frontend/test_from_optax.py",
+    "tests/frontend/optimizer/test_from_optax.py",
     "tests/golden",
     "tests/storage/test_parameters.py",
     "src/braces/demo",

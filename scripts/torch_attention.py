@@ -1,6 +1,6 @@
 """What torch computes of attention and transformers, for tests to hold Braces' layers against.
 
-python scripts/torch_attention.py            write tests/frontend/attention.npz; needs torch
+python scripts/torch_attention.py            write tests/frontend/attention/attention.npz; needs torch
 
 Of each case: what is fed, weights as Braces names them, results, and the gradients of the sum
 of their sines.

@@ -1,6 +1,6 @@
 """What PyTorch makes of layers with weights: values and gradients, where it is not installed.
 
-python scripts/torch_layers.py    write tests/frontend/torch_layers.npz; needs torch
+python scripts/torch_layers.py    write tests/frontend/nn/torch_layers.npz; needs torch
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/torch_layers.npz"
+WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/nn/torch_layers.npz"
 SOURCES = ("x", "w", "deep", "table", "pair", "slope", "scale")
 
 

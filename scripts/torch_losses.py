@@ -1,6 +1,6 @@
 """What PyTorch makes of losses: values and gradients, for tests where it is not installed.
 
-python scripts/torch_losses.py    write tests/frontend/torch_losses.npz; needs torch
+python scripts/torch_losses.py    write tests/frontend/losses/torch_losses.npz; needs torch
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/torch_losses.npz"
+WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/losses/torch_losses.npz"
 ROWS, CLASSES = 4, 5
 
 

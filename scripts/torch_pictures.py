@@ -1,6 +1,6 @@
 """What PyTorch makes of pictures: values and gradients, for tests where it is not installed.
 
-python scripts/torch_pictures.py    write tests/frontend/torch_pictures.npz; needs torch
+python scripts/torch_pictures.py    write tests/frontend/nn/torch_pictures.npz; needs torch
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/torch_pictures.npz"
+WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/nn/torch_pictures.npz"
 
 
 def layers(x: Any, scale: Any, bias: Any) -> dict[str, Any]:

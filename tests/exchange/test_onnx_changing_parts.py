@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import braces as br
 from tests.exported import run_model
-from tests.frontend.test_decoding import SIZE, in_braces, weights
+from tests.frontend.sequence.test_decoding import SIZE, in_braces, weights
 
 pytestmark = pytest.mark.unoptimized
 

@@ -13,7 +13,15 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, ProgramError
-from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, loss_of, train
+from tests.frontend.optimizer.steps import (
+    BATCHES,
+    FIRST,
+    assert_same,
+    by_optax,
+    fit,
+    loss_of,
+    train,
+)
 from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized

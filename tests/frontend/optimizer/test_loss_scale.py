@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.errors import ProgramError
-from tests.frontend.steps import BATCHES, FIRST, assert_same, fit, train
+from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, fit, train
 from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized

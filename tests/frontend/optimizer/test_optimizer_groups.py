@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from tests.frontend.steps import BATCHES, FIRST, assert_same, by_optax, fit, train
+from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, by_optax, fit, train
 from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized

@@ -12,7 +12,7 @@ import pytest
 import braces as br
 from braces.errors import DTypeError, ProgramError, ShapeError
 from tests.exported import check_exported
-from tests.frontend.oracles import Case, both, hold_slopes, hold_values
+from tests.frontend.array_api.oracles import Case, both, hold_slopes, hold_values
 from tests.frontend.refusing import get, prog, refuse_here
 from tests.sharing import thorough
 

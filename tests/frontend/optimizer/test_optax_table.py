@@ -14,7 +14,7 @@ import pytest
 from optax import contrib
 
 import braces as br
-from tests.frontend.steps import BATCHES, assert_same, by_optax, fit, train
+from tests.frontend.optimizer.steps import BATCHES, assert_same, by_optax, fit, train
 
 pytestmark = pytest.mark.unoptimized
 

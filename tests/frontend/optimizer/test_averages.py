@@ -12,7 +12,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from tests.frontend.steps import BATCHES, FIRST, assert_same, train
+from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, train
 from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized
