@@ -33,9 +33,9 @@ LEFT_TO_ALL = ("examples", "ray")
 PLAIN = ("tests/test_packages.py", "src/braces/exchange/stablehlo.py")
 """Tests that need no extra."""
 SHARE = (
-    "tests/exchange/test_from_onnx.py",
-    "tests/exchange/test_onnx_examples.py",
-    "tests/exchange/test_onnx_tables.py",
+    "tests/exchange/onnx/reader/test_from_onnx.py",
+    "tests/exchange/onnx/reader/test_onnx_examples.py",
+    "tests/exchange/onnx/reader/rules/test_onnx_tables.py",
     "tests/frontend/optimizer/test_from_optax.py",
     "tests/golden",
     "tests/storage/test_parameters.py",

@@ -1,6 +1,6 @@
 """Values and gradients of PyTorch's operators at kinks, ties and extremes.
 
-python scripts/torch_kinks.py    write tests/exchange/torch_kinks.npz; needs torch
+python scripts/torch_kinks.py    write tests/exchange/common/torch_kinks.npz; needs torch
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WRITTEN = Path(__file__).resolve().parents[1] / "tests/exchange/torch_kinks.npz"
+WRITTEN = Path(__file__).resolve().parents[1] / "tests/exchange/common/torch_kinks.npz"
 inf, nan = np.inf, np.nan
 
 POINTS = np.array([

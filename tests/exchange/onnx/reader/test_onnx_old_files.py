@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 import braces as br
-from tests.exchange.onnx_runtime import by_onnxruntime, by_us
+from tests.exchange.onnx.onnx_runtime import by_onnxruntime, by_us
 
 pytestmark = pytest.mark.unoptimized
 

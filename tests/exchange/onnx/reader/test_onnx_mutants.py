@@ -16,7 +16,7 @@ import braces as br
 from braces.errors import BracesError, FileFormatError, ProgramError
 from braces.exchange.onnx.reader import reader
 
-FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_onnx.py"
+FUZZ = Path(__file__).parents[4] / "scripts" / "fuzz_onnx.py"
 
 
 def test_random_damage_is_refused_or_becomes_a_program() -> None:

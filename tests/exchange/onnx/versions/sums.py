@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.exchange.onnx_versions.cases import Table, case, code_of, fixed
+from tests.exchange.onnx.versions.cases import Table, case, code_of, fixed
 
 CUBE = (np.arange(24, dtype="f4") % 7 - 3).reshape(2, 3, 4)
 POSITIVE = np.abs(CUBE) + 1

@@ -13,7 +13,7 @@ import braces as br
 from braces.errors import ProgramError
 from paddle_programs import branching, growing, normal, number, tagger
 from paddle_writing import Written
-from tests.exchange.test_from_paddle import close, run
+from tests.exchange.paddle.test_from_paddle import close, run
 
 MODES = ("compile", "interpret")
 pytestmark = pytest.mark.unoptimized

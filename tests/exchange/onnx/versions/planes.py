@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.exchange.onnx_versions.cases import Table, case, fixed
+from tests.exchange.onnx.versions.cases import Table, case, fixed
 
 
 def numbers(*shape: int) -> np.ndarray:

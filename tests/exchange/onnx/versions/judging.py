@@ -13,7 +13,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from braces.exchange.onnx.runtime import session
-from tests.exchange.onnx_versions.cases import Model, code_of
+from tests.exchange.onnx.versions.cases import Model, code_of
 
 WIDER = {np.dtype("f2"): np.dtype("f4")} | {
     np.dtype(getattr(ml_dtypes, name)): np.dtype(wide)

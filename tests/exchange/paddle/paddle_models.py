@@ -1,6 +1,6 @@
 """Writes programs of Paddle, with what Paddle computes; runs in an environment with Paddle 2.6.
 
-    python tests/exchange/paddle_models.py FOLDER
+    python tests/exchange/paddle/paddle_models.py FOLDER
 
 A folder for each program, and in it `cases.npz`: each fed array as `feed/NAME`, or as
 `feed/NAME` with `lengths/NAME` for sequences, and what is fetched as `fetch/0`, `fetch/1`, …

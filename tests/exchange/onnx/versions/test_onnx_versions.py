@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import braces as br
-from tests.exchange.onnx_versions import arrays, blocks, nets, numbers, planes, sums
-from tests.exchange.onnx_versions.cases import (
+from tests.exchange.onnx.versions import arrays, blocks, nets, numbers, planes, sums
+from tests.exchange.onnx.versions.cases import (
     Case,
     Model,
     Table,
@@ -26,7 +26,7 @@ from tests.exchange.onnx_versions.cases import (
     versions,
     written,
 )
-from tests.exchange.onnx_versions.judging import difference, judged
+from tests.exchange.onnx.versions.judging import difference, judged
 from tests.sharing import thorough
 
 pytestmark = pytest.mark.unoptimized

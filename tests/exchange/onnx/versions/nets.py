@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.exchange.onnx_versions.cases import Table, case, code_of, fixed, model_of, versions
-from tests.exchange.onnx_versions.judging import by_onnxruntime
-from tests.exchange.onnx_versions.planes import numbers
+from tests.exchange.onnx.versions.cases import Table, case, code_of, fixed, model_of, versions
+from tests.exchange.onnx.versions.judging import by_onnxruntime
+from tests.exchange.onnx.versions.planes import numbers
 
 STEPS, ROWS, FEATURES, SIZE = 3, 2, 2, 2
 LENGTHS = np.array([3, 2], "i4")

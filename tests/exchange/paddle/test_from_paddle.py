@@ -17,7 +17,7 @@ from paddle_writing import Written, stored
 
 pytestmark = pytest.mark.unoptimized
 
-FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_paddle.py"
+FUZZ = Path(__file__).parents[3] / "scripts" / "fuzz_paddle.py"
 MODES = ("compile", "interpret")
 
 

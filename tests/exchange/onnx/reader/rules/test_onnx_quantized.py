@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.exchange.onnx_runtime import agree, by_us, model
+from tests.exchange.onnx.onnx_runtime import agree, by_us, model
 
 pytestmark = pytest.mark.unoptimized
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from tests.exchange.onnx_versions.cases import Table, case, code_of, fixed, text
+from tests.exchange.onnx.versions.cases import Table, case, code_of, fixed, text
 
 X = np.array([[-2.0, 0.5, 3.0], [1.0, -1.0, 2.5]], "f4")
 CUBE = (np.arange(24, dtype="f4") % 7 - 3).reshape(2, 3, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.exchange.onnx_versions.cases import Case, Table, text
+from tests.exchange.onnx.versions.cases import Case, Table, text
 
 A, B = np.array([1.5, -2.0], "f4"), np.array([0.5, 4.0], "f4")
 ROWS = np.arange(6, dtype="f4").reshape(3, 2)

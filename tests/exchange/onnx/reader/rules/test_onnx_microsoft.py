@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.errors import ProgramError
-from tests.exchange.onnx_runtime import agree, by_us, model
+from tests.exchange.onnx.onnx_runtime import agree, by_us, model
 
 pytestmark = pytest.mark.unoptimized
 

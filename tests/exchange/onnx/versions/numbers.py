@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from tests.exchange.onnx_versions.cases import Table, case, code_of, fixed
+from tests.exchange.onnx.versions.cases import Table, case, code_of, fixed
 
 X = np.array([[-2.0, 0.5, 3.0], [1.0, -1.0, 2.5]], "f4")
 POSITIVE = np.array([[2.0, 0.5, 3.0], [1.0, 4.0, 2.5]], "f4")
