@@ -13,7 +13,7 @@ import pytest
 from braces.cli.commands import run
 from braces.cli.main import main
 from tests.cli.saved_files import model
-from tests.runtime.profiled import check_trace, tracks
+from tests.runtime.profiling.profiled import check_trace, tracks
 
 TEXT = """
 program {

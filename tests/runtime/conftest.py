@@ -13,7 +13,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from braces.lower.cache.cache_directory import VARIABLE
 from braces.lower.cache.persistent_cache import get_persistent_cache
 from braces.runtime.backend.compiled import CompiledPlan
-from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
+from tests.lower.cache.cache_settings import JAX_FOLDER, SETTINGS
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_a_run_without_end_is_a_run_error_after_its_time(mode: str, build: Any) 
 
 SCRIPT = """
 import signal, sys
-from tests.runtime import test_limits as here
+from tests.lower.interrupt import test_limits as here
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 mode, build = sys.argv[1:]
 prog, out = getattr(here, build)()
@@ -224,7 +224,7 @@ AFTER_JAX = """
 import jax.numpy as jnp
 (jnp.ones(3) + 1).block_until_ready()  # JAX computes in threads of its own from now on
 import braces as br
-from tests.runtime import test_limits as here
+from tests.lower.interrupt import test_limits as here
 prog, out = here.long_sequence()
 exe, scope = here.started(prog, "compile")
 try:
@@ -328,7 +328,7 @@ def test_the_command_ends_after_its_time(tmp_path: Path) -> None:
 
 FORKED = """
 import os
-from tests.runtime import test_limits as here
+from tests.lower.interrupt import test_limits as here
 import braces as br
 prog, out = here.counting()
 exe, scope = here.started(prog, "compile")

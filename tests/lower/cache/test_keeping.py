@@ -25,7 +25,7 @@ from braces.lower.cache.cache_directory import (
     processor_name,
 )
 from braces.lower.cache.persistent_cache import compile_or_read, get_persistent_cache
-from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
+from tests.lower.cache.cache_settings import JAX_FOLDER, SETTINGS
 
 HIT, MISS = "cache_hits", "cache_misses"
 

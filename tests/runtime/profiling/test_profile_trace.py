@@ -17,7 +17,7 @@ from braces.runtime.profiling.chrome_trace import build_trace
 from braces.runtime.profiling.hlo_text import HloModule, Numbering
 from braces.runtime.profiling.time_attribution import ProfiledCode, TimeAccount
 from braces.runtime.profiling.xla_trace import TraceEvent, convert_clock
-from tests.runtime.profiled import STEPS, TRIPS, check_trace, complete, nested, tracks
+from tests.runtime.profiling.profiled import STEPS, TRIPS, check_trace, complete, nested, tracks
 
 RUNS = 2
 

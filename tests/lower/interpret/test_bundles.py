@@ -14,7 +14,7 @@ import pytest
 import braces as br
 from braces.target import CPU
 from tests.bundling import check_same_bits, hot_after
-from tests.runtime.profiled import nested
+from tests.runtime.profiling.profiled import nested
 
 TRIPS, HOT = 12, 5
 

@@ -18,7 +18,7 @@ from braces.ir.walk import all_ops
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.table_rows import NO_OPERATOR
 from tests.calling import files_of
-from tests.runtime.profiled import ROWS, STEPS, TRIPS, nested
+from tests.runtime.profiling.profiled import ROWS, STEPS, TRIPS, nested
 
 RUNS = 2
 BRANCH = "loop_1/body/loop_0/body/partition_0"
