@@ -27,7 +27,7 @@ from braces.ops.control.loop.dead_memories import trim_loop
 from braces.passes.cleanup.prune import eliminate
 from tests.surviving import check_views
 
-GOLDEN = sorted((Path(__file__).parent.parent / "golden").rglob("*.prog"))
+GOLDEN = sorted((Path(__file__).parents[2] / "golden").rglob("*.prog"))
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from braces.ir.text.parser import parse_body, parse_program
 from braces.program import Block, Program, parse
 from tests.ir.generated import bodies, exact, programs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 PROGRAM = parse_program("""
