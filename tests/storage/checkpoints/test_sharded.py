@@ -25,15 +25,15 @@ from braces.storage.sharded_checkpoint import (
     write_shards,
 )
 from braces.storage.tensor_file import write_tensors
-from tests.storage import sharded
-from tests.storage.sharded import STEP, Count, layout, train
+from tests.storage.checkpoints import sharded
+from tests.storage.checkpoints.sharded import STEP, Count, layout, train
 
 SAVE = "0123456789abcdef"
 
 
 def launched(tmp_path: Path, way: str, processes: int = 2, status: int = 0) -> list[str]:
     """The logs of processes that train, one after the other."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     logs = tmp_path / f"logs of {way}"
     job = [sys.executable, "-m", "braces", "launch", "-n", str(processes), "--devices", "2"]
     done = subprocess.run(

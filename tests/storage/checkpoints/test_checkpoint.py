@@ -22,7 +22,7 @@ from braces.storage.checkpoint import (
 )
 from braces.storage.parameters import load_parameters, save_parameters
 from braces.storage.tensor_file import write_tensors
-from tests.storage.checkpoints import state, steps
+from tests.storage.checkpoints.steps import state, steps
 
 
 @pytest.fixture
