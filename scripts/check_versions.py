@@ -58,9 +58,9 @@ ALL = (
     "tests/remote/test_ray.py",
     "tests/runtime",
     "tests/storage",
-    "tests/test_bundled_examples.py",
-    "tests/test_docs.py",
-    "tests/test_examples.py",
+    "tests/examples/test_bundled_examples.py",
+    "tests/docs/test_docs.py",
+    "tests/examples/test_examples.py",
     "src",
 )
 """Tests of all that reaches a dependency."""

@@ -127,4 +127,4 @@ CASES: Mapping[str, Callable[[], list[Case]]] = {
     f"{packages.ROMANIZER}/persian/encoder.onnx": lambda: [encoded()],
     f"{packages.ROMANIZER}/persian/decoder.onnx": lambda: [decoded()],
 }
-"""By file; `tests/test_real_models.py` holds that it is one for each."""
+"""By file; `tests/examples/test_real_models.py` holds that it is one for each."""

@@ -17,7 +17,7 @@ from examples import early_exit, hares_and_lynxes, sorting, speakers
 from examples.spelling import data as words, train as spelling
 from examples.spelling.model import Settings as SpellingSettings, build as build_speller
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.unoptimized
 
 # ---- speakers --------------------------------------------------------------------------------
