@@ -54,6 +54,7 @@ ALL = (
     "tests/golden",
     "tests/ir",
     "tests/jaxpr",
+    "tests/lower",
     "tests/ops/contract/test_contract.py",
     "tests/remote/test_ray.py",
     "tests/runtime",

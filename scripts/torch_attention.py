@@ -1,6 +1,6 @@
 """What torch computes of attention and transformers, for tests to hold Braces' layers against.
 
-python scripts/torch_attention.py            write tests/frontend/attention/attention.npz; needs torch
+python scripts/torch_attention.py    write tests/frontend/attention/attention.npz; needs torch
 
 Of each case: what is fed, weights as Braces names them, results, and the gradients of the sum
 of their sines.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-FILE = Path(__file__).parents[1] / "tests" / "frontend" / "attention.npz"
+FILE = Path(__file__).parents[1] / "tests" / "frontend" / "attention" / "attention.npz"
 LENGTHS = np.array([5, 2, 3], "int32")
 PRODUCTS = {"linear1": "hidden", "linear2": "out"}
 NORMS = {"norm1": "norm1", "norm2": "norm2"}

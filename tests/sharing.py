@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent
 SHARES: dict[str, dict[str, int]] = tomllib.loads((ROOT / "shares.toml").read_text())
 """Of how many groups of cases one is run, by file and test; 0 for none."""
 BY_TURNS = ("control", "exchange", "frontend", "jaxpr", "passes")
-"""Folders whose tests run in one mode each: `ops/test_contract.py`, `control/test_battery.py`
-and `random_programs` hold the modes of operators and constructs against each other."""
+"""Folders whose tests run in one mode each: `ops/contract`, `control/battery` and
+`random_programs` hold the modes of operators and constructs against each other."""
 
 
 def name_in_room(nodeid: str) -> str:

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import braces as br
+from tests.control.battery import blocks
 from tests.control.battery.programs import CASES
 from tests.control.checking import derive, direction
 from tests.exported import block_names, check_back, check_exported
 
 pytestmark = pytest.mark.unoptimized
-BLOCKS = [n for n, case in CASES.items() if case.build.__module__ == "battery_blocks"]
+BLOCKS = [n for n, case in CASES.items() if case.build.__module__ == blocks.__name__]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,7 +2,7 @@
 
 Paddle needs another NumPy than JAX, so it runs in an environment of its own:
 
-    PADDLE_PYTHON=/path/to/python pytest -m thorough tests/exchange/paddle/test_paddle_programs.py
+    PADDLE_PYTHON=/path/to/python pytest -m thorough tests/exchange/paddle
 """
 
 from __future__ import annotations

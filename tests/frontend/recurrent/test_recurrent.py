@@ -19,7 +19,7 @@ from tests.frontend.refusing import refuse_here
 
 pytestmark = pytest.mark.unoptimized
 
-TORCH = dict(np.load(Path(__file__).parent / "sequences.npz"))
+TORCH = dict(np.load(Path(__file__).parents[1] / "sequences.npz"))
 KINDS = {"lstm": 2, "gru": 1, "simple_rnn": 1}
 """How many memories each layer has."""
 CELLS: dict[str, Callable[..., Any]] = {

@@ -16,7 +16,7 @@ from tests.frontend.refusing import refuse_here
 
 pytestmark = pytest.mark.unoptimized
 
-TORCH = dict(np.load(Path(__file__).parent / "sequences.npz"))
+TORCH = dict(np.load(Path(__file__).parents[1] / "sequences.npz"))
 ROWS = len(TORCH["ctc.labels"])
 LENGTHS = ["logit_lengths", "label_lengths"]
 

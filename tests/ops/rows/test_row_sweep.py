@@ -48,7 +48,7 @@ ALWAYS = {
 }  # fmt: skip
 """The operators of which all examples are refused on purpose."""
 DRAWN = {"dropout", "random_categorical"}
-"""What draws for rows, by their numbers among all: see `tests/control/partition/test_row_draws.py`."""
+"""Operators that draw for rows, see `tests/control/partition/test_row_draws.py`."""
 MIXING = {
     "batch_norm(x=f32[b,h,3] running_mean=f32[3] running_var=f32[3] axis=-1 momentum=0.5) by b",
     "batch_norm(x=f64[b,2,h,w] scale=f64[2] bias=f64[2] running_mean=f64[2] "
