@@ -19,7 +19,15 @@ import numpy as np
 
 import braces as br
 from braces.lower.sharding.sharding import Placement
-from tests.laid_out import COLLECTIVES, MODELS, batch, classifier, code_of, layouts, train
+from tests.support.sharded_models import (
+    COLLECTIVES,
+    MODELS,
+    batch,
+    classifier,
+    code_of,
+    layouts,
+    train,
+)
 
 SHAPE = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
 CALL = re.compile(rf"= (.*?) ({'|'.join(COLLECTIVES)})(?:-start)?\(")

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.control.battery.programs import CASES  # noqa: E402 - the path comes first
 from tests.control.checking import derive, direction  # noqa: E402 - as above
-from tests.exported import block_names, run_model  # noqa: E402 - as above
+from tests.support.onnx_round_trip import block_names, run_model  # noqa: E402 - as above
 
 PAGE = ROOT / "docs/round_trip.md"
 HEAD = """# ONNX round trip

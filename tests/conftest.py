@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from braces.define.decorator import OPS
-from tests import restored
-from tests.comparing import TALLY, count
-from tests.lowering import shared_contexts
-from tests.sharing import name_in_room, share_out
-from tests.surviving import Noted
+from tests.plugins import rollback
+from tests.plugins.mlir_context import shared_contexts
+from tests.plugins.serialization import Noted
+from tests.plugins.shares import name_in_room, share_out
+from tests.support.comparison import TALLY, count
 
 # What XLA compiled is shared by the processes of a run, and by runs: pytest's cache keeps it.
 # JAX reads these when it is imported, and the workers of xdist inherit them.
@@ -32,6 +32,8 @@ SHARED_COMPILATIONS = {
 }
 for name, value in SHARED_COMPILATIONS.items():
     os.environ.setdefault(name, value)
+
+XLA_OPTIMIZATION = "tests.plugins.xla_optimization"
 
 # Layouts are tested on one processor that JAX takes for eight.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
@@ -91,8 +93,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     So do the fixtures of a module, which its first test that takes them makes.
     """
     marked = item.get_closest_marker("unoptimized") is not None
-    if marked or "tests.unoptimized" in sys.modules:  # else JAX may not be imported yet
-        importlib.import_module("tests.unoptimized").optimize(not marked)
+    if marked or XLA_OPTIMIZATION in sys.modules:  # else JAX may not be imported yet
+        importlib.import_module(XLA_OPTIMIZATION).optimize(not marked)
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +115,7 @@ def programs_survive(noted: Noted) -> Generator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def programs_come_back() -> Generator[None]:
     """Every program that goes back to a moment is again what it was."""
-    with restored.watching():
+    with rollback.watching():
         yield
 
 

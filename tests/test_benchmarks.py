@@ -21,7 +21,7 @@ from benchmarks.loop import compilations
 from benchmarks.peers import installed
 from benchmarks.recurrent.task import LSTM, Sizes, Task
 from benchmarks.suite import BENCHMARKS
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

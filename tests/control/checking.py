@@ -18,7 +18,7 @@ import numpy as np
 
 import braces as br
 from braces.passes.autodiff.forward_mode import jvp
-from tests.comparing import differences, near
+from tests.support.comparison import differences, near
 
 Feeds = Mapping[str, Any]
 Build = Callable[..., br.Var]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from braces.target import TARGETS
-from tests.gathered import gather_rows
+from tests.support.gathered_rows import gather_rows
 
 rows_are_gathered = pytest.fixture(autouse=True)(gather_rows)
 

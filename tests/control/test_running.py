@@ -10,8 +10,8 @@ import pytest
 import braces as br
 from braces.errors import NoMatchError, TripLimitError
 from braces.frontend.nn.linear import fc
-from tests.comparing import near
 from tests.control.checking import constant, integer
+from tests.support.comparison import near
 
 
 def powers(n: br.Var, w: br.Var, x: br.Var) -> tuple[br.While, br.Var]:

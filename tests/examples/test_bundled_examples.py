@@ -12,7 +12,7 @@ import braces as br
 from examples import early_exit, hares_and_lynxes, sorting, speakers
 from examples.spelling import data as words
 from examples.spelling.model import Settings as SpellingSettings, build as build_speller
-from tests.bundling import check_same_bits
+from tests.support.hot_traces import check_same_bits
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,7 +11,7 @@ import pytest
 
 import braces as pd
 from braces import create_rnn
-from tests.comparing import differences
+from tests.support.comparison import differences
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 

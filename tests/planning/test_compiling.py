@@ -11,7 +11,16 @@ import braces as br
 from braces.ir.walk import all_ops
 from braces.planning.compiled_run import compile_and_report
 from braces.planning.report import PlanReport
-from tests.laid_out import ROWS, STEPS, batch, classifier, code_of, collectives, layouts, train
+from tests.support.sharded_models import (
+    ROWS,
+    STEPS,
+    batch,
+    classifier,
+    code_of,
+    collectives,
+    layouts,
+    train,
+)
 
 SIZES = {"batch": ROWS, "time": STEPS}
 

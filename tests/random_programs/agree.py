@@ -13,9 +13,9 @@ import braces as br
 from braces.ir.records import Body
 from braces.ir.text.parser import parse_program
 from braces.passes.autodiff.forward_mode import jvp
-from tests.comparing import near
 from tests.random_programs.generate import Generated, feeds_of, generate
 from tests.random_programs.oracle import Reading, Refused
+from tests.support.comparison import near
 
 STEP = 1e-4
 

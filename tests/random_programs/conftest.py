@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gathered import gather_rows
+from tests.support.gathered_rows import gather_rows
 
 rows_are_gathered = pytest.fixture(autouse=True)(gather_rows)

@@ -9,9 +9,9 @@ import pytest
 
 import braces as br
 from braces.passes.registry import PASSES
-from tests.comparing import near
 from tests.random_programs.agree import differentiate, scope_of
 from tests.random_programs.generate import feeds_of, generate
+from tests.support.comparison import near
 
 pytestmark = pytest.mark.unoptimized
 

@@ -14,7 +14,7 @@ import pytest
 
 import braces as br
 from braces.lower.interpret import kernels as single
-from tests.calling import calls_of
+from tests.support.call_counts import calls_of
 
 ONES = np.ones((2, 3), "float32")
 

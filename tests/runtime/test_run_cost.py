@@ -15,7 +15,7 @@ from jax._src import compiler
 
 import braces as br
 from braces.dtypes import TensorType
-from tests.calling import files_of
+from tests.support.call_counts import files_of
 
 HERE = Path(__file__)
 RUN = inspect.unwrap(br.Executor.run)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
 SOAK: dict[str, Any] = runpy.run_path(str(SCRIPT))

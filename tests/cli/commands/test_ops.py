@@ -12,7 +12,7 @@ from braces.cli.commands.ops import signature
 from braces.cli.common.function_help import find_function
 from braces.cli.main import main
 from braces.define.decorator import OPS
-from tests.layers import LAYERS, LINES
+from tests.support.layer_examples import LAYERS, LINES
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

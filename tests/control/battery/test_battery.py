@@ -11,9 +11,9 @@ import braces as br
 from braces.ir.text.parser import parse_program
 from braces.ir.views import LoopView
 from braces.lower.xla.block_lowering import OpLowering
-from tests.comparing import near
 from tests.control.battery.programs import CASES
 from tests.control.checking import check, derive, reread
+from tests.support.comparison import near
 
 
 @pytest.mark.unoptimized

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bundling import check_same_bits
 from tests.control.battery.programs import CASES
 from tests.control.checking import derive, moved
+from tests.support.hot_traces import check_same_bits
 
 pytestmark = pytest.mark.unoptimized
 

@@ -12,7 +12,7 @@ import braces as br
 from tests.control.battery import blocks
 from tests.control.battery.programs import CASES
 from tests.control.checking import derive, direction
-from tests.exported import block_names, check_back, check_exported
+from tests.support.onnx_round_trip import block_names, check_back, check_exported
 
 pytestmark = pytest.mark.unoptimized
 BLOCKS = [n for n, case in CASES.items() if case.build.__module__ == blocks.__name__]

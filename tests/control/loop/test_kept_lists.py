@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.comparing import near
-from tests.exported import check_exported
+from tests.support.comparison import near
+from tests.support.onnx_round_trip import check_exported
 
 pytestmark = pytest.mark.unoptimized
 

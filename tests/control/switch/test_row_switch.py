@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
-from tests.exported import run_model
+from tests.support.onnx_round_trip import run_model
 
 pytestmark = pytest.mark.unoptimized
 

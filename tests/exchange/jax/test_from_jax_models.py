@@ -12,7 +12,7 @@ import pytest
 from jax import lax
 
 import braces as br
-from tests.as_in_jax import close, hold
+from tests.support.from_jax import close, hold
 
 pytestmark = pytest.mark.unoptimized
 

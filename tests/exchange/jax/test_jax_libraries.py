@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.as_in_jax import hold
+from tests.support.from_jax import hold
 
 pytestmark = [
     pytest.mark.unoptimized,

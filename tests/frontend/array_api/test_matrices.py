@@ -11,10 +11,10 @@ import pytest
 
 import braces as br
 from braces.errors import ProgramError, ShapeError
-from tests.exported import check_exported
 from tests.frontend.array_api.oracles import Case, both, hold_slopes, hold_values
 from tests.frontend.refusing import get, prog, refuse_here
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
+from tests.support.onnx_round_trip import check_exported
 
 __all__ = ["prog"]
 

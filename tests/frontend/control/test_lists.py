@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.comparing import near
+from tests.support.comparison import near
 
 pytestmark = pytest.mark.unoptimized
 

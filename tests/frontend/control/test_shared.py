@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.layers import LAYERS
+from tests.support.layer_examples import LAYERS
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.laid_out import collectives
+from tests.support.sharded_models import collectives
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import braces as br
-from tests import calling, restored
+from tests.plugins import rollback
+from tests.support import call_counts
 
 OURS = str(Path(br.__file__).parent)
 
@@ -19,14 +20,14 @@ OURS = str(Path(br.__file__).parent)
 @pytest.fixture(autouse=True)
 def unwatched() -> Generator[None]:
     """What tests do at each moment beside is not counted."""
-    with restored.watching(restored.PLAIN):
+    with rollback.watching(rollback.PLAIN):
         yield
 
 
 def calls_of(build: Callable[[], Any]) -> int:
     """How many functions of this package are called, once all that is made once is there."""
     build(), build()
-    return calling.calls_of(build, OURS)
+    return call_counts.calls_of(build, OURS)
 
 
 # A third of what they were before there was one door by which operators are appended.

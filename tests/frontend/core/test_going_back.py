@@ -2,7 +2,7 @@
 
 Most of building appends. These are the ways in which it does not: operators that move out of a
 block, come to stand before others or are sorted anew, and updates that take another's place.
-What else must be as before, `tests/restored.py` holds against a copy.
+What else must be as before, `tests/plugins/rollback.py` holds against a copy.
 """
 
 from __future__ import annotations

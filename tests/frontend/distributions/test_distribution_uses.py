@@ -13,7 +13,7 @@ from scipy import integrate, special, stats
 import braces as br
 from braces.errors import DTypeError, ProgramError, ShapeError
 from tests.frontend.refusing import refuse, refuse_here
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 D = br.distributions

@@ -12,7 +12,7 @@ from sklearn import metrics as theirs
 
 import braces as br
 from braces.frontend.metrics.base import Metric
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 CLASSES, PLACES = 4, 21
 BATCHES = (0, 6, 17, 1, 0)

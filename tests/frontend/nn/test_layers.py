@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from tests.frontend.made import parameters, run
-from tests.layers import LAYERS, LINES
+from tests.support.layer_examples import LAYERS, LINES
 
 pytestmark = pytest.mark.unoptimized
 

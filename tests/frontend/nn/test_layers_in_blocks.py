@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.frontend.core.pytree import tree_leaves
-from tests.layers import LAYERS, feeding
+from tests.support.layer_examples import LAYERS, feeding
 
 APART = {
     "AttentionCache": "has no rows of data",

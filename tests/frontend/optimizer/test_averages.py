@@ -13,7 +13,7 @@ import pytest
 import braces as br
 from braces.errors import BracesError
 from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, train
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

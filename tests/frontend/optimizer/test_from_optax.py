@@ -13,7 +13,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
-from tests.calling import calls_of
+from tests.support.call_counts import calls_of
 
 pytestmark = pytest.mark.unoptimized
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import braces as br
 from braces.errors import BracesError
 from braces.ir.walk import all_ops
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

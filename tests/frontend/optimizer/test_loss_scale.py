@@ -11,7 +11,7 @@ import pytest
 import braces as br
 from braces.errors import ProgramError
 from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, fit, train
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

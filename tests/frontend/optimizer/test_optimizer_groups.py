@@ -12,7 +12,7 @@ import pytest
 import braces as br
 from braces.errors import BracesError
 from tests.frontend.optimizer.steps import BATCHES, FIRST, assert_same, by_optax, fit, train
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

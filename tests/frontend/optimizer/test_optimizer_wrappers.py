@@ -22,7 +22,7 @@ from tests.frontend.optimizer.steps import (
     loss_of,
     train,
 )
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

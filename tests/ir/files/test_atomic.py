@@ -18,7 +18,7 @@ import pytest
 
 from braces.ir.files import atomic_write
 from braces.ir.files.atomic_write import replace_atomically, write_atomically
-from tests.interrupting import interrupted
+from tests.support.ctrl_c import interrupted
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and locks are those of POSIX")
 

@@ -25,7 +25,7 @@ from braces.ir.views import (
 from braces.ir.walk import all_ops
 from braces.ops.control.loop.dead_memories import trim_loop
 from braces.passes.cleanup.prune import eliminate
-from tests.surviving import check_views
+from tests.plugins.serialization import check_views
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").rglob("*.prog"))
 

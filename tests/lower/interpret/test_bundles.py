@@ -13,8 +13,8 @@ import pytest
 
 import braces as br
 from braces.target import CPU
-from tests.bundling import check_same_bits, hot_after
 from tests.runtime.profiling.profiled import nested
+from tests.support.hot_traces import check_same_bits, hot_after
 
 TRIPS, HOT = 12, 5
 

@@ -8,8 +8,8 @@ import pytest
 
 import braces as br
 from braces.define.decorator import OpDef
-from tests.bundling import check_same_bits
 from tests.ops.cases import build_together, cases, definitions, differentiable_cases, is_float
+from tests.support.hot_traces import check_same_bits
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import braces as br
-from tests.exported import check_exported
 from tests.ops.cases import Case, build, cases, differentiable_cases
 from tests.ops.contract.exporting import fetches, first_of_each
+from tests.support.onnx_round_trip import check_exported
 
 pytestmark = pytest.mark.unoptimized
 

@@ -26,7 +26,7 @@ from braces.errors import BracesError
 from braces.target import TARGETS
 from tests.ops.cases import Case, cases
 from tests.ops.rows.test_row_sweep import ALWAYS, DRAWN, MASK, Item, Sheet, row_axes
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -24,7 +24,7 @@ from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError
 from braces.target import TARGETS
 from tests.ops.cases import Case, cases, number
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,7 +11,7 @@ import braces as br
 from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_invariants
-from tests.calling import calls_of
+from tests.support.call_counts import calls_of
 
 
 def net(loops: int = 1) -> tuple[br.Program, br.Var]:

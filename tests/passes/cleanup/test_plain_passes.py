@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.ir.walk import all_ops
-from tests.calling import calls_of
+from tests.support.call_counts import calls_of
 
 BOTH = (br.passes.canonicalize, br.passes.cse)
 

@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.passes.cleanup.dead_code import eliminate_dead_code
-from tests.calling import calls_of
+from tests.support.call_counts import calls_of
 
 
 def trained() -> tuple[br.Program, br.Var, br.Var]:

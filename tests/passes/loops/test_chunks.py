@@ -13,8 +13,8 @@ import braces as br
 from braces.ir.records import Body
 from braces.ir.walk import all_ops
 from braces.target import CPU
-from tests.cells import close, ran, tagger
 from tests.passes.loops.test_over_trips import MODES, PLAIN, ROWS, values
+from tests.support.rnn_cells import close, ran, tagger
 
 Limit = Callable[[int], None]
 

@@ -10,7 +10,7 @@ import pytest
 import braces as br
 from braces.builder.append import call
 from braces.ir.walk import all_bodies, all_ops
-from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
+from tests.support.rnn_cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 ROWS = 3
 MODES = ("compile", "interpret")

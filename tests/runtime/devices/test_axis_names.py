@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.planning.compiled_run import compile_and_report
-from tests.laid_out import MESH, batch, collectives, train
+from tests.support.sharded_models import MESH, batch, collectives, train
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,7 +11,15 @@ import pytest
 
 import braces as br
 from braces.runtime.backend.compiled import CompiledPlan
-from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layouts, train
+from tests.support.sharded_models import (
+    MODELS,
+    batch,
+    classifier,
+    code_of,
+    collectives,
+    layouts,
+    train,
+)
 
 pytestmark = pytest.mark.unoptimized
 

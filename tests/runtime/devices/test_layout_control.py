@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.laid_out import (
+from tests.support.sharded_models import (
     MODELS,
     ROWS,
     STEPS,
@@ -19,7 +19,7 @@ from tests.laid_out import (
     layouts,
     train,
 )
-from tests.rows_apart import DATA, Branch, add_gradients, alike, by_mask, masked
+from tests.support.sharded_rows import DATA, Branch, add_gradients, alike, by_mask, masked
 
 pytestmark = pytest.mark.unoptimized
 

@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.passes.autodiff.reverse_mode import gradients
-from tests.laid_out import collectives
+from tests.support.sharded_models import collectives
 
 pytestmark = pytest.mark.unoptimized
 

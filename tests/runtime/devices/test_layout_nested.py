@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.laid_out import ROWS, STEPS, collectives
-from tests.rows_apart import Branch, add_gradients, alike, by_mask, masked
+from tests.support.sharded_models import ROWS, STEPS, collectives
+from tests.support.sharded_rows import Branch, add_gradients, alike, by_mask, masked
 
 pytestmark = pytest.mark.unoptimized
 

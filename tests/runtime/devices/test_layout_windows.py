@@ -15,7 +15,7 @@ from braces.dims import Dim
 from braces.dtypes import FLOAT64
 from braces.passes.autodiff.reverse_mode import gradients
 from tests.ops.cases import Built, Case, build_together, cases, run_together, tangled
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

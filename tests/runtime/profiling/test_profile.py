@@ -17,8 +17,8 @@ import braces as br
 from braces.ir.walk import all_ops
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.table_rows import NO_OPERATOR
-from tests.calling import files_of
 from tests.runtime.profiling.profiled import ROWS, STEPS, TRIPS, nested
+from tests.support.call_counts import files_of
 
 RUNS = 2
 BRANCH = "loop_1/body/loop_0/body/partition_0"

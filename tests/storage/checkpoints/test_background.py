@@ -18,8 +18,8 @@ from braces.errors import BracesError
 from braces.storage import background_write, checkpoint as module
 from braces.storage.checkpoint import Checkpoint, load_checkpoint
 from braces.storage.tensor_file import write_tensors
-from tests.interrupting import interrupted
 from tests.storage.checkpoints.steps import state, steps
+from tests.support.ctrl_c import interrupted
 
 
 @pytest.fixture

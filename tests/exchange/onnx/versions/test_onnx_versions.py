@@ -27,7 +27,7 @@ from tests.exchange.onnx.versions.cases import (
     written,
 )
 from tests.exchange.onnx.versions.judging import difference, judged
-from tests.sharing import thorough
+from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import braces as br
-from tests.exported import run_model
 from tests.frontend.sequence.test_decoding import SIZE, in_braces, weights
+from tests.support.onnx_round_trip import run_model
 
 pytestmark = pytest.mark.unoptimized
 

@@ -12,7 +12,7 @@ import braces as br
 from braces.cli.common.function_help import spelling_of
 from braces.define.decorator import OPS
 from braces.frontend.core import functions as ops
-from tests.exported import run_model
+from tests.support.onnx_round_trip import run_model
 
 pytestmark = pytest.mark.unoptimized
 

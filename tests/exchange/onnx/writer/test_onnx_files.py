@@ -13,7 +13,7 @@ import pytest
 import braces as br
 from braces.exchange.onnx.writer.graph import files
 from braces.ir.files import atomic_write
-from tests.exported import run_model
+from tests.support.onnx_round_trip import run_model
 
 
 class Killed(BaseException):

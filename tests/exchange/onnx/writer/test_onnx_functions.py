@@ -16,7 +16,7 @@ from braces.exchange.common.model.names import FUNCTIONS
 from braces.exchange.onnx.runtime import session
 from braces.ir.records import BLOCK
 from braces.ir.walk import all_bodies
-from tests.exported import block_names, check_back, run_model
+from tests.support.onnx_round_trip import block_names, check_back, run_model
 
 pytestmark = pytest.mark.unoptimized
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "pkg.net" : 1, "pkg.lib" : 1]> net '

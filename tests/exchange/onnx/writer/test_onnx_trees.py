@@ -10,7 +10,7 @@ import pytest
 import braces as br
 from benchmarks.trees.in_braces import program
 from benchmarks.trees.task import Task
-from tests.exported import run_model
+from tests.support.onnx_round_trip import run_model
 
 pytestmark = pytest.mark.unoptimized
 

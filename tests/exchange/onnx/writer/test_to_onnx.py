@@ -13,7 +13,7 @@ import pytest
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
-from tests.exported import check_back, check_exported, run_model
+from tests.support.onnx_round_trip import check_back, check_exported, run_model
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from tests.laid_out import ROWS, WIDTH
+from tests.support.sharded_models import ROWS, WIDTH
 
 DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 CHOSEN = {

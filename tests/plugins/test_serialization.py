@@ -8,7 +8,7 @@ import pytest
 import braces as br
 from braces.ir.text.parser import parse_program
 from braces.program import Program
-from tests.surviving import Noted
+from tests.plugins.serialization import Noted
 
 LOSSY = "program { data x: f32[b]  y: f32[] = sum(x=x) }"  # reading fills in what is left out
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.comparing import TALLY, differences, near
-from tests.sharing import SHARES, left_out, name_in_room
+from tests.plugins.shares import SHARES, left_out, name_in_room
+from tests.support.comparison import TALLY, differences, near
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
 """How functions begin that compare: those of pytest, NumPy and this folder."""
 APART = (ast.FunctionDef, ast.Lambda, ast.ClassDef)

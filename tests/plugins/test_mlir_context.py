@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from jax._src.interpreters import mlir
 
-from tests.lowering import PROGRAMS
+from tests.plugins.mlir_context import PROGRAMS
 
 
 def test_programs_of_a_thread_share_a_context_for_a_while() -> None:

@@ -11,7 +11,7 @@ from jax._src import compiler
 import braces as br
 from braces.lower.interpret import kernels as single
 from braces.target import CPU, ROUNDED
-from tests.unoptimized import optimize
+from tests.plugins.xla_optimization import optimize
 
 
 def told_to_xla() -> dict[str, object]:

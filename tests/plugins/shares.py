@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 SHARES: dict[str, dict[str, int]] = tomllib.loads((ROOT / "shares.toml").read_text())
 """Of how many groups of cases one is run, by file and test; 0 for none."""
 BY_TURNS = ("control", "exchange", "frontend", "jaxpr", "passes")
