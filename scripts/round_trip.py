@@ -33,7 +33,7 @@ HEAD = """# ONNX round trip
 `make roundtrip` writes this page. It exports each program of the battery, with its gradients
 and tangents, as an ONNX model, which must pass ONNX's checker with `full_check`. The model
 runs in ONNX Runtime {runtime}. Then `br.from_onnx` imports it, and the result runs
-interpreted and compiled. The battery (`tests/control/battery*.py`) has loops, branches,
+interpreted and compiled. The battery (`tests/control/battery/`) has loops, branches,
 row-wise branches, recurrent steps and plain blocks, nested in one another.
 
 {passed} of {total} programs give the same values. The last three columns are the largest

@@ -17,7 +17,7 @@ import pytest
 
 import braces as br
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def blocks(page: str, language: str = "python") -> list[str]:
