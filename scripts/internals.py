@@ -23,8 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pass_files import bare
-from size import ROOT
 
 import braces as br
 from braces.define.core.signature import REQUIRED
@@ -32,6 +30,8 @@ from braces.define.decorator import OPS
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.text.printer import print_body, print_program
 from braces.ir.walk import map_bodies
+from pass_files import bare
+from size import ROOT
 
 FOLDER = ROOT / "docs" / "internals"
 BLOCKS = re.compile(

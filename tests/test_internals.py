@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import internals
 import methods
-import pytest
 from size import ROOT
 
 pytestmark = pytest.mark.unoptimized
