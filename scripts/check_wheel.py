@@ -21,11 +21,11 @@ from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
 
-from lock import normal
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import braces
+from lock import normal
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "braces"

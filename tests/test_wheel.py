@@ -8,10 +8,10 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import check_wheel
 import pytest
 
 import braces as br
+import check_wheel
 
 ROOT = Path(__file__).parent.parent
 
