@@ -47,7 +47,7 @@ from braces.ir.views import (
 from braces.ir.walk import all_bodies, free_names, rename_body
 from braces.ops.control.core.dependence import find_dependent_loop_outputs
 from braces.ops.control.core.differentiation import JvpContext
-from braces.ops.control.core.residuals import plan_residuals, prepend_recomputed
+from braces.ops.control.core.residuals import Way, plan_residuals, prepend_recomputed
 from braces.ops.lists.cotangents import has_cotangent, zeros_like
 
 
@@ -204,18 +204,19 @@ def _with_residuals(d: JvpContext, view: BlockView, body: Body, forward: SymbolT
     Lists cannot be outputs of blocks.
     """
     plan = plan_residuals(forward, free_names(body), set())
-    if view.recompute or plan.lists:
+    if view.recompute or plan.names(Way.SAVE_LIST):
         plan = plan_residuals(forward, free_names(body), set(), lambda op: True)
         return prepend_recomputed(body, forward, plan)
     output_of = {out.results[0]: out.name for out in view.outputs}
-    saved = [name for name in plan.values if name not in output_of]
+    saved = plan.names(Way.SAVE)
     more = [
         Output(d.host.new_var(d.host.names.unique(f"{n}_kept"), forward.type_of(n)).name, (n,))
         for n in saved
+        if n not in output_of
     ]
     if more:
         outputs = (*view.outputs, *more)
         d.replace(replace(view, contents=(forward.freeze(),), outputs=outputs).to_op())
     output_of |= {out.results[0]: out.name for out in more}
-    names = {name: output_of[name] for name in plan.values}
+    names = {name: output_of[name] for name in saved}
     return rename_body(prepend_recomputed(body, forward, plan), names)

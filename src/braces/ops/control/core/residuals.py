@@ -1,36 +1,38 @@
 """Residual plan of a block: values to save for its gradient, and values to recompute.
 
 A residual is a value of the forward block that the backward block reads (JAX: residuals,
-PyTorch: saved tensors). `plan_keeping` chooses one way for each:
+PyTorch: saved tensors). `plan_residuals` chooses a `Way` for each:
 
-| residual | way | field of `Keeping` |
-|---|---|---|
-| available to the backward block anyway | read it | `there` |
-| array from cheap operators whose operands all have a way | recompute | `recomputed` |
-| any other array | save | `values` |
-| list filled by a loop inside the block | pass it through | `lists` |
-| list of the user | save element by element | `whole` |
+| residual | way |
+|---|---|
+| visible to the backward block anyway | `AVAILABLE` |
+| array from cheap operators whose operands all have a way | `RECOMPUTE` |
+| any other array | `SAVE` |
+| list filled by a loop inside the block | `PASS_THROUGH` |
+| list of the user | `SAVE_LIST` |
 
-`ops/control/loop/residuals.py` shows the corresponding programs. Example of a plan:
+A loop saves in three ways; `ops/control/loop/residuals.py` shows the programs. Example:
 
     (x) { k = full()  a = matmul(x, w)  b = multiply(a, k)  c = matmul(b, w)  d = tanh(c)  ... }
 
-    available: x    read by the gradient: a, b, d
-    values: a, d    recomputed, in this order: k = full()  b = multiply(a, k)
+    read by the gradient: x, a, b, d
+    SAVE: a, d    AVAILABLE: x    RECOMPUTE: k = full()  b = multiply(a, k)
 
 Nothing is saved in order to recompute something else: `d` would need `c`, so `d` itself is
 saved. So rematerialization never increases memory. An operator is cheap independent of the
 target: reading a saved value costs more than the few operations that compute it.
 
 A gradient that returns the remainder of a residual list reads more values than its results
-need, possibly further lists. `fixpoint_keep` iterates until the plan is stable. Values are
-saved in the order in which the gradient first reads them, so gradients are deterministic.
+need, possibly further lists. `prune_and_plan_residuals` iterates until the plan is stable.
+Values are saved in the order in which the gradient first reads them, so gradients are
+deterministic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from braces.builder.symbol_table import SymbolTable
 from braces.define.decorator import OPS
@@ -40,23 +42,38 @@ from braces.ir.views import view_of
 from braces.ir.walk import free_names, producers
 
 
-@dataclass
+class Way(Enum):
+    """Transfer of a residual to the backward block."""
+
+    AVAILABLE = "read it"
+    RECOMPUTE = "recompute it"
+    SAVE = "save it"
+    SAVE_STACKED = "stack it in a counted loop"
+    PUSH = "push it on a list in a loop with a data-dependent trip count"
+    CARRY = "carry it from the later iteration"
+    SAVE_LIST = "save a list element by element"
+    PASS_THROUGH = "pass the residual list of an inner loop through"
+
+
+@dataclass(frozen=True)
 class ResidualPlan:
-    """Residual plan: one way for each value of a forward block that its gradient reads.
+    """Residual plan of a block.
 
     Attributes:
-        values: Arrays to save.
-        lists: Residual lists of loops inside the block, to pass through.
-        whole: Lists of the user, to save element by element.
-        there: Names available without saving, or bound by `recomputed`.
-        recomputed: Operators to recompute, in order.
+        ways: The way of each value that the gradient reads, directly or for recomputation.
+        recomputed: The operators to recompute, in order.
     """
 
-    values: list[str] = field(default_factory=list[str])
-    lists: list[str] = field(default_factory=list[str])
-    whole: list[str] = field(default_factory=list[str])
-    there: set[str] = field(default_factory=set[str])
-    recomputed: list[Op] = field(default_factory=list[Op])
+    ways: Mapping[str, Way]
+    recomputed: Sequence[Op]
+
+    def names(self, *ways: Way) -> list[str]:
+        """Return the values with one of these ways, in the order in which they are read."""
+        return [name for name, way in self.ways.items() if way in ways]
+
+    def with_ways(self, ways: Mapping[str, Way]) -> ResidualPlan:
+        """Return the plan with other ways for some values, or with more values."""
+        return replace(self, ways={**self.ways, **ways})
 
 
 def _is_cheap(op: Op) -> bool:
@@ -68,49 +85,55 @@ def _is_cheap(op: Op) -> bool:
 def plan_residuals(
     forward: SymbolTable,
     needed: Iterable[str],
-    at_hand: Set[str],
-    may_run_again: Callable[[Op], bool] = _is_cheap,
+    available: Set[str],
+    may_recompute: Callable[[Op], bool] = _is_cheap,
 ) -> ResidualPlan:
     """Plan the residuals of a block: save those neither available nor recomputable.
 
     Args:
         forward: The block.
         needed: Names that the gradient reads; names that the block does not bind are ignored.
-        at_hand: Names available to the gradient without saving.
-        may_run_again: Predicate of operators that may be recomputed.
+        available: Names visible to the gradient without saving.
+        may_recompute: Predicate of operators that may be recomputed.
     """
     producer_of = producers(forward.ops)
     reads = [name for name in dict.fromkeys(needed) if name in forward.vars]
-    recomputable = {name for name, op in producer_of.items() if may_run_again(op)}
-    saved = {name for name in reads if name not in at_hand | recomputable}
-    recompute_memo: dict[str, bool] = {}
+    recomputable = {name for name, op in producer_of.items() if may_recompute(op)}
+    saved = {name for name in reads if name not in available | recomputable}
+    has_way: dict[str, bool] = {}
 
-    def available(name: str) -> bool:
-        if name not in forward.vars or name in at_hand or name in saved:
+    def is_computable(name: str) -> bool:
+        if name not in forward.vars or name in available or name in saved:
             return True
-        if name not in recompute_memo:
-            recompute_memo[name] = False
-            recompute_memo[name] = name in recomputable and all(
-                map(available, producer_of[name].reads())
+        if name not in has_way:
+            has_way[name] = False
+            has_way[name] = name in recomputable and all(
+                map(is_computable, producer_of[name].reads())
             )
-        return recompute_memo[name]
+        return has_way[name]
 
-    saved |= {name for name in reads if not available(name)}
-    plan = ResidualPlan()
-    for name in reads:
-        if name in saved:
-            is_list = isinstance(forward.type_of(name), ListType)
-            (plan.lists if is_list else plan.values).append(name)
-    _collect_recomputed(
-        plan, forward, producer_of, [name for name in reads if name not in saved], saved
-    )
-    return plan
+    saved |= {name for name in reads if not is_computable(name)}
+    ways = {
+        name: Way.SAVE_LIST if isinstance(forward.type_of(name), ListType) else Way.SAVE
+        for name in reads
+        if name in saved
+    }
+    pending = [name for name in reads if name not in saved]
+    while pending:
+        name = pending.pop()
+        if name in forward.vars and name not in ways:
+            ways[name] = Way.RECOMPUTE if name in producer_of else Way.AVAILABLE
+            pending.extend(producer_of[name].reads() if name in producer_of else ())
+    recomputed = [
+        op for op in forward.ops if any(ways.get(n) is Way.RECOMPUTE for n in op.binds())
+    ]
+    return ResidualPlan(ways, recomputed)
 
 
 def prune_and_plan_residuals(
     backward: Body,
     forward: SymbolTable,
-    at_hand: Set[str],
+    available: Set[str],
     lists: ResidualListTable,
     eliminate: Callable[[Body, Sequence[str]], Body],
 ) -> tuple[Body, ResidualPlan]:
@@ -122,12 +145,12 @@ def prune_and_plan_residuals(
     rests: list[str] = []
     while True:
         body = eliminate(backward, [*backward.results, *rests])
-        plan = plan_residuals(forward, free_names(body), at_hand)
-        plan.whole = [name for name in plan.lists if not lists.knows(name)]
-        plan.lists = [name for name in plan.lists if lists.knows(name)]
-        new_rests = [lists.rest_of(name) for name in plan.lists]
+        plan = plan_residuals(forward, free_names(body), available)
+        passed = [name for name in plan.names(Way.SAVE_LIST) if lists.knows(name)]
+        new_rests = [lists.rest_of(name) for name in passed]
         if new_rests == rests:
-            return Body(body.params, backward.results, body.vars, body.ops), plan
+            body = Body(body.params, backward.results, body.vars, body.ops)
+            return body, plan.with_ways(dict.fromkeys(passed, Way.PASS_THROUGH))
         rests = new_rests
 
 
@@ -137,26 +160,6 @@ def prepend_recomputed(body: Body, forward: SymbolTable, plan: ResidualPlan) -> 
     for op in plan.recomputed:
         infos |= {n: VarInfo(n, forward.type_of(n)) for n in op.binds()}
     return body.with_(vars=infos, ops=(*plan.recomputed, *body.ops))
-
-
-def _collect_recomputed(
-    plan: ResidualPlan,
-    forward: SymbolTable,
-    producer_of: dict[str, Op],
-    pending: list[str],
-    saved: Set[str],
-) -> None:
-    """Collect the operators to recompute, with all their operands."""
-    op_ids: set[int] = set()
-    while pending:
-        name = pending.pop()
-        if name in saved or name in plan.there or name not in forward.vars:
-            continue
-        plan.there.add(name)
-        if name in producer_of:
-            op_ids.add(id(producer_of[name]))
-            pending.extend(producer_of[name].reads())
-    plan.recomputed = [op for op in forward.ops if id(op) in op_ids]
 
 
 # ---- residual lists --------------------------------------------------------------------------
@@ -197,7 +200,7 @@ class ResidualListTable:
         self._starts: dict[str, str] = {}
         self._rests: dict[str, str] = {}
 
-    def started(self, history: str, start: str) -> None:
+    def record_start(self, history: str, start: str) -> None:
         """Record the empty list from which a residual list grew."""
         self._starts[history] = start
 
@@ -209,7 +212,7 @@ class ResidualListTable:
         """Return the empty list from which a residual list grew."""
         return self._starts[history]
 
-    def left(self, history: str, rest: str) -> None:
+    def record_rest(self, history: str, rest: str) -> None:
         """Record the remainder of a residual list after its gradient."""
         self._rests[history] = rest
 
@@ -228,8 +231,10 @@ class ResidualList:
         source: Its name at entry to the backward block.
         element: The type of its elements.
         history: The loop whose iterations fill it.
-        value: The value that the forward block pushes and the backward block pops, if this
-            loop fills the list itself.
+        way: `PUSH`, `SAVE_LIST` or `PASS_THROUGH`.
+        value: The value that the forward block adds and the backward block takes off; none is
+            if the list passes through.
+        count: The number of elements of a value that is a list.
     """
 
     param: str
@@ -237,7 +242,9 @@ class ResidualList:
     source: str
     element: TensorType
     history: str
+    way: Way = Way.PASS_THROUGH
     value: str = ""
+    count: str = ""
 
 
 def detach_list_start(

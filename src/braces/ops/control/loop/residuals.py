@@ -1,24 +1,24 @@
 """Residuals of a loop: transfer of forward values to the backward loop.
 
-A residual reaches the backward body in one of five ways. The field is that of `_LoopResiduals`.
+A residual reaches the backward body in one of five ways (`Way`):
 
-| way | residual | forward loop | backward loop | field |
-|---|---|---|---|---|
-| stack | array, counted loop | stacks it | scans it | `rows` |
-| push | array, data-dependent trip count | pushes it on a list | pops it | `pushed` |
-| save a list | list of the user | extends a list, saves the count | splits it off | `whole` |
-| pass through | residual list of an inner loop | carries it | carries it | `passed` |
-| carry | memory after the iteration | - | memory, starts at the final value | `following` |
+| way | residual | forward loop | backward loop |
+|---|---|---|---|
+| `SAVE_STACKED` | array, counted loop | stacks it | scans it |
+| `PUSH` | array, data-dependent trip count | pushes it on a list | pops it |
+| `SAVE_LIST` | list of the user | extends a list, saves the count | splits it off |
+| `PASS_THROUGH` | residual list of an inner loop | carries it | carries it |
+| `CARRY` | memory after the iteration | - | memory, starts at the final value |
 
-Scanned inputs are scanned again (`slices`), and cheap values are recomputed by operators at the
-start of the backward body; see `ops/control/core/residuals.py`.
+Scanned inputs are scanned again (`AVAILABLE`), and cheap values are recomputed by operators at
+the start of the backward body (`RECOMPUTE`); see `ops/control/core/residuals.py`.
 
-Stack: see the example of `loop_gradient`.
+`SAVE_STACKED`: see the example of `loop_gradient`.
 
     end, hs = loop(init=a, sliced=s)  body (t, h, x) { ...  return h2, h }
     ... = loop(init=[one, zero], sliced=hs) {reverse=true}  body (t, h2_grad, w_sum, h) { ... }
 
-Push: here the gradient reads `h2`.
+`PUSH`: here the gradient reads `h2`.
 
     end, n = loop(init=a) captures [w]
         body (t, h) { p = add(h, w)  h2 = tanh(p)  return h2 }
@@ -35,14 +35,14 @@ Each backward iteration pops the element that the same forward iteration pushed,
 needed. The remainder `rest` is empty. The gradient of a push is a pop, so this can be
 differentiated again.
 
-Save a list: the elements are appended to one list behind those of earlier iterations. The
+`SAVE_LIST`: the elements are appended to one list behind those of earlier iterations. The
 number of elements is a residual like any other.
 
     forward:   all2 = list_extend(all, xs, n)        backward:   xs, all = list_split(all2, n)
 
-Pass through: the empty list of an inner loop is created outside of the outer loop, and becomes
-one more memory of both loops. The inner iterations of all outer iterations are in one list, and
-both backward loops pop them in the opposite order.
+`PASS_THROUGH`: the empty list of an inner loop is created outside of the outer loop, and
+becomes one more memory of both loops. The inner iterations of all outer iterations are in one
+list, and both backward loops pop them in the opposite order.
 
     nothing = list_empty()
     end, all = loop(init=[a, nothing])
@@ -50,7 +50,7 @@ both backward loops pop them in the opposite order.
     ... = loop(init=[one, all]) {reverse=true}
         body (t, g, list) { g2, rest = loop(init=[g, list], count=n) ...  return g2, rest }
 
-Carry: the value of a memory after an iteration is its value before the next one. If the
+`CARRY`: the value of a memory after an iteration is its value before the next one. If the
 gradient reads both `h` and `h2`, only `h` is saved. The backward loop comes from the later
 iteration and carries `h` on as a memory that starts at the final value.
 
@@ -60,8 +60,8 @@ iteration and carries `h` on as a memory that starts at the final value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import var_of
@@ -69,11 +69,13 @@ from braces.define.decorator import OPS
 from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
-from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
-from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
+from braces.ir.records import ARGUMENT, VALUE, Body, VarInfo
+from braces.ir.views import LoopView, MemoryView, StackedOutputView, Slice
 from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
     ResidualList,
+    ResidualPlan,
+    Way,
     detach_list_start,
     find_filling_loop,
     prepend_recomputed,
@@ -93,33 +95,6 @@ def counted_length(d: VjpContext, view: LoopView) -> Size | None:
     return infer_trip_count(InferenceContext("loop", d.host.unifier), sliced, view.length)
 
 
-@dataclass(frozen=True)
-class _LoopResiduals:
-    """Residual plan of a loop: the ways in which values reach the backward body.
-
-    Attributes:
-        rows: Arrays stacked by a counted loop and scanned by its gradient.
-        slices: Scanned inputs of the forward loop, scanned again.
-        pushed: Lists filled by a loop with a data-dependent trip count, and popped back.
-        whole: Lists that hold the elements of user lists, by the names of the element counts.
-        passed: Residual lists of loops inside the body.
-        following: Memories whose value after the iteration is carried by the backward loop,
-            which has just processed the next iteration.
-    """
-
-    rows: Sequence[str]
-    slices: Sequence[Slice]
-    pushed: Sequence[ResidualList]
-    whole: Mapping[str, ResidualList]
-    passed: Sequence[ResidualList]
-    following: Sequence[MemoryView]
-
-    @property
-    def lists(self) -> tuple[ResidualList, ...]:
-        """All residual lists that the loop carries."""
-        return (*self.pushed, *self.whole.values(), *self.passed)
-
-
 def save_residuals(
     d: VjpContext,
     view: LoopView,
@@ -136,38 +111,47 @@ def save_residuals(
         table: The block in which the body of the backward loop was built.
         backward: The backward loop, trimmed, without its residuals.
     """
-    whole, trimmed = table.freeze(), backward.body
-    body = trimmed.with_(vars={**whole.vars, **trimmed.vars}, ops=whole.ops)
+    full, trimmed = table.freeze(), backward.body
+    body = trimmed.with_(vars={**full.vars, **trimmed.vars}, ops=full.ops)
     if view.recompute:
         body, forward = _prepend_forward_body(d, view, forward, body)
-    at_hand = {view.index, *(slice_.param for slice_ in view.slices)}
-    body, plan = prune_and_plan_residuals(body, forward, at_hand, d.lists, d.eliminate)
-    following = _find_carried_residuals(view, plan.values)
-    values = [name for name in plan.values if name not in {m.next for m in following}]
-    whole = dict(_save_list(d, forward, name) for name in plan.whole)
-    values += whole
-    residuals = _LoopResiduals(
-        rows=values if view.counted else (),
-        slices=[slice_ for slice_ in view.slices if slice_.param in plan.there],
-        pushed=()
-        if view.counted
-        else [_push_residual(d, view, forward, name) for name in values],
-        whole=whole,
-        passed=[_pass_through(d, forward, name) for name in plan.lists],
-        following=following,
-    )
-    wider = _augment_forward(d, view, forward, residuals)
+    available = {view.index, *(slice_.param for slice_ in view.slices)}
+    body, plan = prune_and_plan_residuals(body, forward, available, d.lists, d.eliminate)
+    saved_lists = [_save_list(d, forward, name) for name in plan.names(Way.SAVE_LIST)]
+    plan = _choose_ways(view, plan, [list_.count for list_ in saved_lists])
+    lists = [
+        *(_push(d, view, forward, name) for name in plan.names(Way.PUSH)),
+        *saved_lists,
+        *(_pass_through(d, forward, name) for name in plan.names(Way.PASS_THROUGH)),
+    ]
+    wider = _augment_forward(d, view, forward, plan, lists)
     backward = replace(backward, content=prepend_recomputed(body, forward, plan))
-    _append_backward(d, wider, forward, backward, residuals)
+    _append_backward(d, wider, forward, backward, plan, lists)
 
 
-def _find_carried_residuals(view: LoopView, values: Sequence[str]) -> list[MemoryView]:
-    """Return memories with both values saved, before and after the iteration."""
+def _choose_ways(view: LoopView, plan: ResidualPlan, counts: Iterable[str]) -> ResidualPlan:
+    """Choose between stacking, pushing and carrying for each array to save.
+
+    Args:
+        view: The forward loop.
+        plan: The plan, in which all of these have the way `SAVE`.
+        counts: The numbers of elements of saved lists, to be saved, too.
+    """
+    arrays = plan.names(Way.SAVE)
+    way = Way.SAVE_STACKED if view.counted else Way.PUSH
+    carried = (memory.next for memory in _find_carried_memories(view, arrays))
+    return plan.with_ways(
+        dict.fromkeys([*arrays, *counts], way) | dict.fromkeys(carried, Way.CARRY)
+    )
+
+
+def _find_carried_memories(view: LoopView, arrays: Collection[str]) -> list[MemoryView]:
+    """Return the memories of which the gradient reads the values before and after."""
     params = {memory.param for memory in view.memories}
     memory_of = {
         memory.next: memory
         for memory in view.memories
-        if memory.next in values and memory.param in values and memory.next not in params
+        if memory.next in arrays and memory.param in arrays and memory.next not in params
     }
     return list(memory_of.values())
 
@@ -186,16 +170,10 @@ def _prepend_forward_body(
     return joint_body, SymbolTable(parent=d.host).thaw(view.body)
 
 
-def _pass_through(d: VjpContext, forward: SymbolTable, name: str) -> ResidualList:
-    """Let the residual list of an inner loop enter and leave this loop as a memory."""
-    list_ = detach_list_start(d.lists, forward, name)
-    forward.new_var(list_.param, ListType(list_.element), ARGUMENT)
-    return list_
+# ---- forward loop ----------------------------------------------------------------------------
 
 
-def _push_residual(
-    d: VjpContext, view: LoopView, forward: SymbolTable, name: str
-) -> ResidualList:
+def _push(d: VjpContext, view: LoopView, forward: SymbolTable, name: str) -> ResidualList:
     """Let the forward body push a value in each iteration."""
     element = forward.type_of(name)
     assert isinstance(element, TensorType)
@@ -210,43 +188,51 @@ def _push_residual(
         source=d.op.source,
     )
     source = names.unique(f"{name}_kept")
-    return ResidualList(param, result, source, element, view.recorded, value=name)
+    return ResidualList(param, result, source, element, view.recorded, Way.PUSH, name)
 
 
-def _save_list(d: VjpContext, forward: SymbolTable, name: str) -> tuple[str, ResidualList]:
-    """Let the forward body append a list to another; return the count and the latter."""
+def _save_list(d: VjpContext, forward: SymbolTable, name: str) -> ResidualList:
+    """Let the forward body append a list to another one in each iteration."""
     type_, names = forward.type_of(name), forward.names
     assert isinstance(type_, ListType)
-    info = forward.new_var(names.unique(f"{name}_kept"), type_, ARGUMENT)
+    param = forward.new_var(names.unique(f"{name}_kept"), type_, ARGUMENT).name
     with d.program.building(forward):
         values = var_of(d.program, forward, name)
         count = append_length(values)
-        result = append_extend(var_of(d.program, forward, info.name), values, count)
-    source = names.unique(f"{name}_kept")
-    history = d.host.names.unique("history")
-    list_ = ResidualList(info.name, result.name, source, type_.element, history, value=name)
-    return count.name, list_
+        result = append_extend(var_of(d.program, forward, param), values, count).name
+    source, history = names.unique(f"{name}_kept"), d.host.names.unique("history")
+    return ResidualList(
+        param, result, source, type_.element, history, Way.SAVE_LIST, name, count.name
+    )
 
 
-# ---- both loops ------------------------------------------------------------------------------
+def _pass_through(d: VjpContext, forward: SymbolTable, name: str) -> ResidualList:
+    """Let the residual list of an inner loop enter and leave this loop as a memory."""
+    list_ = detach_list_start(d.lists, forward, name)
+    forward.new_var(list_.param, ListType(list_.element), ARGUMENT)
+    return list_
 
 
 def _augment_forward(
-    d: VjpContext, view: LoopView, forward: SymbolTable, residuals: _LoopResiduals
+    d: VjpContext,
+    view: LoopView,
+    forward: SymbolTable,
+    plan: ResidualPlan,
+    lists: Sequence[ResidualList],
 ) -> LoopView:
     """Return the forward loop with residuals as stacked outputs or lists in memories."""
     host, length = d.host, counted_length(d, view)
-    old_results, rows = {row.result for row in view.rows}, list[StackedOutputView]()
-    for name in residuals.rows:
-        if name not in old_results:
+    stacked_before, rows = {row.result for row in view.rows}, list[StackedOutputView]()
+    for name in plan.names(Way.SAVE_STACKED):
+        if name not in stacked_before:
             stacked = host.names.unique(f"{name}_kept")
             host.new_var(stacked, _stacked_type(length, forward.type_of(name)))
             rows.append(StackedOutputView(name, stacked))
-    starts = [d.empty_list(list_.element, list_.history) for list_ in residuals.lists]
+    starts = [d.empty_list(list_.element, list_.history) for list_ in lists]
     memories = list[MemoryView]()
-    for list_, start in zip(residuals.lists, starts, strict=True):
+    for list_, start in zip(lists, starts, strict=True):
         final = host.new_var(host.names.unique("history"), ListType(list_.element)).name
-        d.lists.started(final, start)
+        d.lists.record_start(final, start)
         memories.append(MemoryView(start, list_.param, list_.result, final))
     wider = replace(
         view,
@@ -264,12 +250,16 @@ def _stacked_type(length: Size | None, row: Type) -> TensorType:
     return TensorType(row.dtype, (length, *row.shape))
 
 
+# ---- backward loop ---------------------------------------------------------------------------
+
+
 def _append_backward(
     d: VjpContext,
     view: LoopView,
     forward: SymbolTable,
     backward: LoopView,
-    residuals: _LoopResiduals,
+    plan: ResidualPlan,
+    lists: Sequence[ResidualList],
 ) -> None:
     """Append the backward loop with its residuals to the block under construction.
 
@@ -278,91 +268,60 @@ def _append_backward(
         view: The forward loop, which saves the residuals.
         forward: The block of its body.
         backward: The backward loop.
-        residuals: The plan of its residuals.
+        plan: The plan of its residuals.
+        lists: The residual lists.
     """
-    name, infos, pops = backward.origin.name, dict(backward.content.vars), list[Op]()
-    rests = [_pop_residual(d, forward, item, infos, pops) for item in residuals.pushed]
-    rests += [
-        _split_list(d, forward, n, item, infos, pops) for n, item in residuals.whole.items()
-    ]
-    rests += [d.lists.rest_of(item.source) for item in residuals.passed]
-    infos |= _argument_infos((item.source, ListType(item.element)) for item in residuals.passed)
-    read = (
-        *residuals.rows,
-        *(s.param for s in residuals.slices),
-        *(m.next for m in residuals.following),
-    )
-    infos |= _argument_infos((item, forward.type_of(item)) for item in read)
+    name, content, table = backward.origin.name, backward.content, SymbolTable(parent=forward)
+    rests = [_restore(d, forward, table, list_) for list_ in lists]
+    stacked = plan.names(Way.SAVE_STACKED)
+    slices = [item for item in view.slices if plan.ways.get(item.param) is Way.AVAILABLE]
+    carried = _find_carried_memories(view, plan.names(Way.SAVE_STACKED, Way.PUSH, Way.CARRY))
+    params = plan.names(Way.PASS_THROUGH) + stacked
+    params += [slice_.param for slice_ in slices] + [memory.next for memory in carried]
+    infos = {**content.vars, **table.vars}
+    infos |= {param: VarInfo(param, forward.type_of(param), ARGUMENT) for param in params}
+    final_of = {memory.param: memory.final for memory in view.memories}
     memories = list(backward.memories)
-    finals = {memory.param: memory.final for memory in view.memories}
-    for i, (item, rest) in enumerate(zip(residuals.lists, rests, strict=True)):
-        history = finals[item.param]
-        memories.append(MemoryView(history, item.source, rest, f"{name}.rest.{i}"))
-        d.lists.left(history, memories[-1].final)
+    for i, (list_, rest) in enumerate(zip(lists, rests, strict=True)):
+        final = final_of[list_.param]
+        memories.append(MemoryView(final, list_.source, rest, f"{name}.rest.{i}"))
+        d.lists.record_rest(final, memories[-1].final)
     memories += [
         MemoryView(memory.final, memory.next, memory.param, f"{name}.first.{i}")
-        for i, memory in enumerate(residuals.following)
+        for i, memory in enumerate(carried)
     ]
-    stacked = {row.result: row.stacked for row in view.rows}
-    rows = [Slice(stacked[item], item) for item in residuals.rows]
-    ops = (*pops, *backward.content.ops)
-    whole = replace(
+    stacked_of = {row.result: row.stacked for row in view.rows}
+    rows = [Slice(stacked_of[item], item) for item in stacked]
+    with_residuals = replace(
         backward,
-        content=backward.content.with_(vars=infos, ops=ops),
+        content=content.with_(vars=infos, ops=(*table.ops, *content.ops)),
         memories=tuple(memories),
-        slices=(*backward.slices, *residuals.slices, *rows),
+        slices=(*backward.slices, *slices, *rows),
     )
-    _declare_outputs(d.program.current, whole)
-    d.program.current.append(whole.to_op())
+    _declare_outputs(d.program.current, with_residuals)
+    d.program.current.append(with_residuals.to_op())
 
 
-def _pop_residual(
-    d: VjpContext,
-    forward: SymbolTable,
-    list_: ResidualList,
-    infos: dict[str, VarInfo],
-    pops: list[Op],
+def _restore(
+    d: VjpContext, forward: SymbolTable, table: SymbolTable, list_: ResidualList
 ) -> str:
-    """Append a pop that binds a residual under its own name; return the remainder's name."""
-    rest = _declare_taken_value(forward, list_, list_.element, infos)
-    outputs = {"value": (list_.value,), "rest": (rest,)}
-    name = forward.names.unique(POP)
-    attrs = {"history": list_.history}
-    pops.append(Op(POP, name, {"list": (list_.source,)}, outputs, attrs, d.op.source))
+    """Take the residual of one iteration off its list; return the remainder's name."""
+    if list_.way is Way.PASS_THROUGH:
+        return d.lists.rest_of(list_.source)
+    inputs, type_ = {"list": (list_.source,)}, ListType(list_.element)
+    table.new_var(list_.source, type_, ARGUMENT)
+    rest = table.new_var(table.names.unique(list_.source), type_).name
+    if list_.way is Way.PUSH:
+        op_type, slot, attrs = POP, "value", {"history": list_.history}
+        table.new_var(list_.value, list_.element)
+    else:
+        history = find_filling_loop(forward, list_.value) or d.host.names.unique("history")
+        op_type, slot, attrs = SPLIT, "values", OPS.get(SPLIT).bind_attrs({"history": history})
+        inputs["count"] = (list_.count,)
+        table.new_var(list_.value, type_)
+    outputs = {slot: (list_.value,), "rest": (rest,)}
+    table.new_op(op_type, inputs=inputs, outputs=outputs, attrs=attrs, source=d.op.source)
     return rest
-
-
-def _split_list(
-    d: VjpContext,
-    forward: SymbolTable,
-    count: str,
-    list_: ResidualList,
-    infos: dict[str, VarInfo],
-    pops: list[Op],
-) -> str:
-    """Append a split that takes a saved list off the others; return the remainder's name."""
-    rest = _declare_taken_value(forward, list_, ListType(list_.element), infos)
-    inputs = {"list": (list_.source,), "count": (count,)}
-    outputs = {"values": (list_.value,), "rest": (rest,)}
-    history = find_filling_loop(forward, list_.value) or d.host.names.unique("history")
-    attrs = OPS.get(SPLIT).bind_attrs({"history": history})
-    name = forward.names.unique(SPLIT)
-    pops.append(Op(SPLIT, name, inputs, outputs, attrs, d.op.source))
-    return rest
-
-
-def _declare_taken_value(
-    forward: SymbolTable, list_: ResidualList, value: Type, infos: dict[str, VarInfo]
-) -> str:
-    """Declare a list, the value taken off it, and the remainder; return the latter's name."""
-    rest, type_ = forward.names.unique(list_.source), ListType(list_.element)
-    infos |= _argument_infos([(list_.source, type_)])
-    infos |= {rest: VarInfo(rest, type_), list_.value: VarInfo(list_.value, value)}
-    return rest
-
-
-def _argument_infos(named_types: Iterable[tuple[str, Type]]) -> dict[str, VarInfo]:
-    return {name: VarInfo(name, type_, ARGUMENT) for name, type_ in named_types}
 
 
 def _declare_outputs(table: SymbolTable, view: LoopView) -> None:
@@ -371,7 +330,7 @@ def _declare_outputs(table: SymbolTable, view: LoopView) -> None:
     for memory in view.memories:
         table.new_var(memory.final, infos[memory.param].type)
     for row in view.rows:
-        known = row.result in infos
-        type_ = infos[row.result].type if known else table.type_of(row.result)
+        inside = row.result in infos
+        type_ = infos[row.result].type if inside else table.type_of(row.result)
         table.new_var(row.stacked, _stacked_type(view.length, type_))
     table.new_var(view.trips, INDEX_TYPE)

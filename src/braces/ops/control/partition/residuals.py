@@ -32,7 +32,8 @@ values without rows, and loops whose residual lists the gradient reads are recom
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
@@ -47,7 +48,7 @@ from braces.ir.walk import producers, rename_slots
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.core.differentiation import VjpContext
-from braces.ops.control.core.residuals import plan_residuals
+from braces.ops.control.core.residuals import Way, plan_residuals
 
 
 @dataclass
@@ -55,18 +56,18 @@ class _ResidualOutput:
     """An output of the forward branch that carries a residual of one or more cases.
 
     Attributes:
-        row: The type of a row.
-        names: The value of each case, by its position; other cases return zeros.
         outer: The name of the output.
-        read: The cases whose gradients read it.
+        row: The type of a row.
         linear: Whether it is linear in the linear row inputs.
+        names: The value of each case, by its position; other cases return zeros.
+        readers: The cases whose gradients read it.
     """
 
-    row: TensorType
-    names: dict[int, str]
     outer: str
-    read: set[int]
+    row: TensorType
     linear: bool
+    names: dict[int, str] = field(default_factory=dict[int, str])
+    readers: set[int] = field(default_factory=set[int])
 
     def rows(self, count: Size) -> TensorType:
         """Return the type of `count` rows."""
@@ -87,29 +88,16 @@ def save_row_residuals(
         Outputs of the forward branch as operands of the backward branch, and the contents of
         backward cases with these as parameters.
     """
-    linear = [find_linear_values(view, k) for k in range(len(view.cases))]
-    shared = [
-        _ResidualOutput(
-            _row_type(d.host.type_of(out.name)),
-            dict(enumerate(out.results)),
-            out.name,
-            set(),
-            any(name in linear[k] for k, name in enumerate(out.results)),
-        )
-        for out in view.outs
-    ]
-    for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
-        for name in _find_expensive_residuals(d, view, k, body, after):
-            _assign_output(d, view, shared, k, name, name in linear[k])
-    _augment_forward(d, shared[len(view.outs) :])
-    read = [item for item in shared if item.read]
+    outputs = _assign_outputs(d, view, backward)
+    _augment_forward(d, outputs[len(view.outs) :])
+    read = [output for output in outputs if output.readers]
     params, contents = list[list[str]](), list[Body]()
     for k, body in enumerate(backward):
         names, content = _take_residuals(d, view, k, body, read)
         params.append(names)
         contents.append(content)
     each = zip(read, zip(*params, strict=True), strict=False)
-    return [Operand(item.outer, names, item.linear) for item, names in each], contents
+    return [Operand(output.outer, names, output.linear) for output, names in each], contents
 
 
 def find_linear_values(view: PartitionView, k: int) -> set[str]:
@@ -130,29 +118,37 @@ def _dependents(names: set[str], body: Body, among: Collection[str] | None = Non
     return dependents
 
 
-def _assign_output(
-    d: VjpContext,
-    view: PartitionView,
-    shared: list[_ResidualOutput],
-    k: int,
-    name: str,
-    linear: bool,
-) -> None:
-    """Assign an output to a value: its present one, one free in the case, or a new one."""
-    row = _row_type(view.bodies[k].vars[name].type)
-    existing = (item for item in shared if item.names.get(k) == name)
-    free = (
-        item
-        for item in shared
-        if k not in item.names and (item.row, item.linear) == (row, linear)
-    )
-    place = next(existing, None) or next(free, None)
-    if place is None:
-        place = _ResidualOutput(row, {}, d.host.names.unique(f"{name}_kept"), set(), linear)
-        d.host.new_var(place.outer, place.rows(_total_rows(d, view)))
-        shared.append(place)
-    place.names[k] = name
-    place.read.add(k)
+def _assign_outputs(
+    d: VjpContext, view: PartitionView, backward: Sequence[Body]
+) -> list[_ResidualOutput]:
+    """Assign an output to each residual: its present one, one free in the case, or a new one.
+
+    Returns:
+        The present outputs with rows, then the new ones.
+    """
+    linear = [find_linear_values(view, k) for k in range(len(view.cases))]
+    outputs = [
+        _ResidualOutput(
+            out.name,
+            _row_type(d.host.type_of(out.name)),
+            any(name in linear[k] for k, name in enumerate(out.results)),
+            dict(enumerate(out.results)),
+        )
+        for out in view.outs
+    ]
+    for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
+        for name in _find_expensive_residuals(d, view, k, body, after):
+            kind = _row_type(body.vars[name].type), name in linear[k]
+            present = (o for o in outputs if o.names.get(k) == name)
+            free = (o for o in outputs if k not in o.names and (o.row, o.linear) == kind)
+            output = next(chain(present, free), None)
+            if output is None:
+                output = _ResidualOutput(d.host.names.unique(f"{name}_kept"), *kind)
+                d.host.new_var(output.outer, output.rows(_total_rows(d, view)))
+                outputs.append(output)
+            output.names[k] = name
+            output.readers.add(k)
+    return outputs
 
 
 def _total_rows(d: VjpContext, view: PartitionView) -> Size:
@@ -188,8 +184,9 @@ def _find_expensive_residuals(
     case = PartitionView.of(d.op).bodies[k]
     bound = {*case.vars, *bound_inside(case)}  # without names that inlining created
     masked = _dependents({body.params[0]}, body, rows.keys())
-    candidates = [n for n in plan.values if n in bound - masked and rows.get(n) == {0}]
-    others = {*plan.values, *plan.lists} - set(candidates)
+    arrays = plan.names(Way.SAVE)
+    candidates = [n for n in arrays if n in bound - masked and rows.get(n) == {0}]
+    others = {*arrays, *plan.names(Way.SAVE_LIST)} - set(candidates)
     others |= {
         n for n in read if n in producer_of and producer_of[n] not in own and n not in body.vars
     }
@@ -231,16 +228,17 @@ def _augment_forward(d: VjpContext, new: Sequence[_ResidualOutput]) -> None:
     """Add outputs to the forward branch: residuals, and zeros from cases without one."""
     if not new:
         return
-    view, contents = PartitionView.of(d.op), list[Body]()
+    view, contents, results = PartitionView.of(d.op), list[Body](), list[list[str]]()
     for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
         table = SymbolTable(parent=d.host)
-        table.thaw(with_exported(body, (item.names[k] for item in new if item.names.get(k))))
+        table.thaw(with_exported(body, (item.names[k] for item in new if k in item.names)))
         with d.program.building(table):
-            for item in new:
-                item.names[k] = item.names.get(k) or build_zeros(item.rows(case.count)).name
+            results.append(
+                [item.names.get(k) or build_zeros(item.rows(case.count)).name for item in new]
+            )
         contents.append(table.freeze())
-    results = [tuple(item.names[k] for k in range(len(contents))) for item in new]
-    outs = [Output(item.outer, names) for item, names in zip(new, results, strict=True)]
+    by_output = zip(new, zip(*results, strict=True), strict=True)
+    outs = [Output(item.outer, names) for item, names in by_output]
     d.replace(replace(view.containing(contents), outs=(*view.outs, *outs)).to_op())
 
 
@@ -256,14 +254,14 @@ def _take_residuals(
     renamed = {
         item.names[k]: names.unique(f"{item.names[k]}_again")
         for item in shared
-        if k in item.read
+        if k in item.readers
     }
     ops = tuple(op.with_(outputs=rename_slots(op.outputs, renamed)) for op in body.ops)
     infos = dict(body.vars)
     infos |= {new: VarInfo(new, infos[old].type) for old, new in renamed.items()}
     params: list[str] = []
     for item in shared:
-        params.append(item.names[k] if k in item.read else names.unique(item.outer))
+        params.append(item.names[k] if k in item.readers else names.unique(item.outer))
         infos[params[-1]] = VarInfo(params[-1], item.rows(count), ARGUMENT)
     case = Body((*body.params, *params), body.results, infos, ops)
     return params, d.eliminate(case, body.results)

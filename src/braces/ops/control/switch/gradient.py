@@ -63,6 +63,7 @@ from braces.ops.common.rules import build_zeros
 from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
     ResidualPlan,
+    Way,
     detach_list_start,
     plan_residuals,
     prepend_recomputed,
@@ -97,12 +98,19 @@ class _CaseResidual:
     Attributes:
         case: The position of the case.
         name: Its name in the case.
-        outer: The name of the output.
+        way: `SAVE`, `SAVE_LIST` or `PASS_THROUGH`.
+        output: The output.
     """
 
     case: int
     name: str
-    outer: str
+    way: Way
+    output: Output
+
+    @property
+    def outer(self) -> str:
+        """The name of the output."""
+        return self.output.name
 
 
 @dataclass(frozen=True)
@@ -166,17 +174,16 @@ def _differentiate(
             d, view, [_recompute_behind_fence(d, bodies[0], forwards[0], gates)], [], available
         )
         return
-    fixed = [
+    planned = [
         prune_and_plan_residuals(body, forward, set(), d.lists, d.eliminate)
         for body, forward in zip(bodies, forwards, strict=True)
     ]
-    plans = [plan for _, plan in fixed]
-    values, lists = _save_residuals(d, view, forwards, plans)
+    residuals = _save_residuals(d, view, forwards, [plan for _, plan in planned])
     cases = [
-        _read_residuals(d, k, prepend_recomputed(body, forwards[k], plan), values, lists)
-        for k, (body, plan) in enumerate(fixed)
+        _read_residuals(d, k, prepend_recomputed(body, forwards[k], plan), residuals)
+        for k, (body, plan) in enumerate(planned)
     ]
-    _append_backward(d, view, cases, lists, available)
+    _append_backward(d, view, cases, residuals, available)
 
 
 def _rename_on_clash(view: CasesView, grad: Var) -> Var:
@@ -294,15 +301,15 @@ def _return_cotangents(
 
 
 def _read_residuals(
-    d: VjpContext,
-    case: int,
-    body: Body,
-    values: Sequence[_CaseResidual],
-    lists: Sequence[_CaseResidual],
+    d: VjpContext, case: int, body: Body, residuals: Sequence[_CaseResidual]
 ) -> Body:
     """Let a backward case read saved residuals and return remainders of lists."""
-    rests = [d.lists.rest_of(k.name) if k.case == case else k.outer for k in lists]
-    names = {k.name: k.outer for k in (*values, *lists) if k.case == case}
+    rests = [
+        d.lists.rest_of(item.name) if item.case == case else item.outer
+        for item in residuals
+        if item.way is Way.PASS_THROUGH
+    ]
+    names = {item.name: item.outer for item in residuals if item.case == case}
     return rename_body(body.with_(results=(*body.results, *rests)), names)
 
 
@@ -314,34 +321,47 @@ def _save_residuals(
     view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
     plans: Sequence[ResidualPlan],
-) -> tuple[list[_CaseResidual], list[_CaseResidual]]:
-    """Add outputs to the forward operator: saved values and residual lists."""
-    values, lists, more = list[_CaseResidual](), list[_CaseResidual](), list[Output]()
-    for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
-        for name in plan.values:
-            outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), forward.type_of(name))
-            zeros = [
-                _zeros(d, table, forward, name) for table in forwards if table is not forward
-            ]
-            more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
-            values.append(_CaseResidual(case, name, outer.name))
-        for name in plan.lists:
-            list_ = detach_list_start(d.lists, forward, name)
-            start = d.empty_list(list_.element, list_.history, list_.param)
-            outer = d.host.new_var(d.host.names.unique("history"), ListType(list_.element))
-            d.lists.started(outer.name, start)
-            more.append(view.output(outer.name, {case: name}, start))
-            lists.append(_CaseResidual(case, name, outer.name))
-        for name in plan.whole:
-            type_ = forward.type_of(name)
-            assert isinstance(type_, ListType)
-            start = d.empty_list(type_.element, d.host.names.unique("history"))
-            outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), type_)
-            more.append(view.output(outer.name, {case: name}, start))
-            values.append(_CaseResidual(case, name, outer.name))
+) -> list[_CaseResidual]:
+    """Let the forward operator return the residuals of all cases."""
+    residuals = [
+        _save_residual(d, view, forwards, case, name, way)
+        for case, plan in enumerate(plans)
+        for way in (Way.SAVE, Way.PASS_THROUGH, Way.SAVE_LIST)
+        for name in plan.names(way)
+    ]
     contents = tuple(table.freeze() for table in forwards)
-    d.replace(replace(view, contents=contents, outputs=(*view.outputs, *more)).to_op())
-    return values, lists
+    outputs = (*view.outputs, *(item.output for item in residuals))
+    d.replace(replace(view, contents=contents, outputs=outputs).to_op())
+    return residuals
+
+
+def _save_residual(
+    d: VjpContext,
+    view: SwitchView | BlockView,
+    forwards: Sequence[SymbolTable],
+    case: int,
+    name: str,
+    way: Way,
+) -> _CaseResidual:
+    """Declare an output for a residual; other cases return zeros or an empty list."""
+    forward, unique = forwards[case], d.host.names.unique
+    type_ = forward.type_of(name)
+    if way is Way.SAVE:
+        outer = d.host.new_var(unique(f"{name}_kept"), type_).name
+        results = [
+            name if table is forward else _zeros(d, table, forward, name) for table in forwards
+        ]
+        return _CaseResidual(case, name, way, Output(outer, tuple(results)))
+    if way is Way.PASS_THROUGH:
+        list_ = detach_list_start(d.lists, forward, name)
+        start = d.empty_list(list_.element, list_.history, list_.param)
+        outer = d.host.new_var(unique("history"), ListType(list_.element)).name
+        d.lists.record_start(outer, start)
+    else:
+        assert isinstance(type_, ListType)
+        start = d.empty_list(type_.element, unique("history"))
+        outer = d.host.new_var(unique(f"{name}_kept"), type_).name
+    return _CaseResidual(case, name, way, view.output(outer, {case: name}, start))
 
 
 def _zeros(d: VjpContext, table: SymbolTable, forward: SymbolTable, name: str) -> str:
@@ -356,7 +376,7 @@ def _append_backward(
     d: VjpContext,
     view: SwitchView | BlockView,
     cases: Sequence[Body],
-    lists: Sequence[_CaseResidual],
+    residuals: Sequence[_CaseResidual],
     variables: Sequence[_WantedCotangent],
 ) -> None:
     """Append the backward operator to the block under construction."""
@@ -367,10 +387,9 @@ def _append_backward(
         for item in variables
     ]
     rests: list[str] = []
-    for list_ in lists:
-        type_ = d.host.type_of(list_.outer)
-        rests.append(table.new_var(table.names.unique(list_.outer), type_).name)
-        d.lists.left(list_.outer, rests[-1])
+    for outer in (item.outer for item in residuals if item.way is Way.PASS_THROUGH):
+        rests.append(table.new_var(table.names.unique(outer), d.host.type_of(outer)).name)
+        d.lists.record_rest(outer, rests[-1])
     table.append(view.like(name, cases, [*grads, *rests]).to_op())
     for item, grad in zip(variables, grads, strict=True):
         report = d.give if item.name in view.captures else d.set_grad
