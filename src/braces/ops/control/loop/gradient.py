@@ -33,14 +33,14 @@ residual list of a loop inside the body is threaded through this loop as one mor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
+from braces.ir.views import LoopView, MemoryView, StackedOutputView, Slice
 from braces.ir.walk import ancestors
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.core.differentiation import VjpContext
@@ -55,8 +55,8 @@ from braces.ops.lists.cotangents import (
 )
 
 
-@dataclass(frozen=True)
-class _CotangentCarry:
+@dataclass(frozen=True, eq=False)
+class _BackwardCarry:
     """A memory of the backward loop: the cotangent of one name of the forward body.
 
     Attributes:
@@ -64,14 +64,26 @@ class _CotangentCarry:
         origin: The input of the forward loop that receives the cotangent.
         init: The initial value of the cotangent.
         grad: The cotangent as a parameter of the backward body.
-        known: Whether the initial value is not just zeros.
+        seeded: The name in the forward body that has this cotangent after an iteration.
+        nonzero: Whether the initial value is not just zeros.
     """
 
     name: str
     origin: str
     init: Var
     grad: Var
-    known: bool
+    seeded: str
+    nonzero: bool
+
+    def contributes(self, grads: Mapping[str, Var]) -> bool:
+        """Return whether the loop computes a cotangent other than zeros.
+
+        Args:
+            grads: The cotangents of all names of the forward body.
+        """
+        captured = self.name == self.seeded == self.origin
+        unchanged = captured and grads[self.name] is self.grad
+        return self.nonzero or (self.name in grads and not unchanged)
 
 
 def loop_gradient(d: VjpContext) -> None:
@@ -99,49 +111,73 @@ def _build_backward(
     Returns:
         The loop, and for each needed output the input whose cotangent it is.
     """
-    flowing = _active_memories(d, view)
-    memories = [_memory_cotangent(d, table, memory) for memory in flowing]
-    sums = [_capture_cotangent(d, table, name) for name in view.captures if d.wants(name)]
-    seeds = dict[str, Var]()
-    for memory, carried in zip(flowing, memories, strict=True):
-        _seed(d, table, seeds, memory.next, carried.grad)
-    for carried in sums:
-        _seed(d, table, seeds, carried.name, carried.grad)
-    seed_slices = [
-        _seed_row(d, table, seeds, row) for row in view.rows if row.stacked in d.grads
-    ]
+    carries = [_memory_carry(d, table, memory) for memory in _active_memories(d, view)]
+    carries += [_capture_carry(d, table, name) for name in view.captures if d.wants(name)]
+    seeds, seed_slices = _seed(d, view, table, carries)
     slices = [item for item in view.slices if has_cotangent(forward.type_of(item.param))]
-    wanted = {carried.name for carried in (*memories, *sums)} | {item.param for item in slices}
+    wanted = {item.name for item in carries} | {item.param for item in slices}
     with d.program.building(table):
         grads = d.backprop(forward, seeds, wanted)
-        ends = [_grad_or_zeros(d, forward, grads, item.name) for item in (*memories, *sums)]
-    known = {item.name for item in memories if item.known or item.name in grads}
-    known |= {item.name for item in sums if grads[item.name] is not item.grad}
-    name = d.program.table.names.unique(f"{d.op.name}_grad")
-    carried = [
-        MemoryView(item.init.name, item.grad.name, end.name, f"{name}.final.{i}")
-        for i, (item, end) in enumerate(zip((*memories, *sums), ends, strict=True))
-    ]
-    live_slices = [item for item in slices if item.param in grads]
-    rows = [
-        StackedOutputView(grads[item.param].name, f"{name}.rows.{i}")
-        for i, item in enumerate(live_slices)
-    ]
-    origins = zip(carried, (*memories, *sums), strict=True)
-    origin_of = {memory.final: item.origin for memory, item in origins if item.name in known}
-    origin_of |= {row.stacked: item.source for row, item in zip(rows, live_slices, strict=True)}
-    backward = replace(
-        _reversed_loop(d, view, name),
+        ends = [_grad_or_zeros(d, forward, grads, item.name) for item in carries]
+    loop = replace(
+        _reversed_loop(d, view),
         content=_backward_body(table, view.index),
-        memories=tuple(carried),
         slices=tuple(seed_slices),
-        rows=tuple(rows),
     )
-    return backward, {output: origin for output, origin in origin_of.items() if d.wants(origin)}
+    return _assemble(d, loop, dict(zip(carries, ends, strict=True)), slices, grads)
 
 
-def _reversed_loop(d: VjpContext, view: LoopView, name: str) -> LoopView:
+def _seed(
+    d: VjpContext, view: LoopView, table: SymbolTable, carries: Sequence[_BackwardCarry]
+) -> tuple[dict[str, Var], list[Slice]]:
+    """Seed the cotangents of the forward body's results and captures.
+
+    Returns:
+        The seeds, and the scanned inputs with the cotangents of stacked outputs.
+    """
+    seeds, slices = dict[str, Var](), list[Slice]()
+
+    def add(name: str, grad: Var) -> None:
+        if has_cotangent(table.type_of(name)):
+            with d.program.building(table):
+                accumulate_cotangent(seeds, name, grad)
+
+    for item in carries:
+        add(item.seeded, item.grad)
+    for row in view.rows:
+        if row.stacked in d.grads:
+            param = table.names.unique(f"{row.result}_grad")
+            table.add_param(param, table.type_of(row.result))
+            add(row.result, var_of(d.program, table, param))
+            slices.append(Slice(d.grads[row.stacked].name, param))
+    return seeds, slices
+
+
+def _assemble(
+    d: VjpContext,
+    loop: LoopView,
+    end_of: Mapping[_BackwardCarry, Var],
+    slices: Sequence[Slice],
+    grads: Mapping[str, Var],
+) -> tuple[LoopView, dict[str, str]]:
+    """Return the backward loop with memories and stacked outputs, and the origins of these."""
+    name, origin_of = loop.origin.name, dict[str, str]()
+    memories, rows = list[MemoryView](), list[StackedOutputView]()
+    for i, (item, end) in enumerate(end_of.items()):
+        memories.append(MemoryView(item.init.name, item.grad.name, end.name, f"{name}.final.{i}"))
+        if item.contributes(grads):
+            origin_of[memories[-1].final] = item.origin
+    for item in slices:
+        if item.param in grads:
+            rows.append(StackedOutputView(grads[item.param].name, f"{name}.rows.{len(rows)}"))
+            origin_of[rows[-1].stacked] = item.source
+    loop = replace(loop, memories=tuple(memories), rows=tuple(rows))
+    return loop, {output: origin for output, origin in origin_of.items() if d.wants(origin)}
+
+
+def _reversed_loop(d: VjpContext, view: LoopView) -> LoopView:
     """Return the reversed loop with the same trip count; an uncounted loop counts down."""
+    name = d.program.table.names.unique(f"{d.op.name}_grad")
     return replace(
         view,
         condition=None,
@@ -193,61 +229,40 @@ def _active_memories(d: VjpContext, view: LoopView) -> list[MemoryView]:
 # ---- parameters of the backward body ---------------------------------------------------------
 
 
-def _memory_cotangent(d: VjpContext, table: SymbolTable, memory: MemoryView) -> _CotangentCarry:
-    """Add the cotangent of a memory, initialized with the cotangent of its final value.
+def _memory_carry(d: VjpContext, table: SymbolTable, memory: MemoryView) -> _BackwardCarry:
+    """Carry the cotangent of a memory, initialized with the cotangent of its final value.
 
     The cotangent of a memory that never changes is a sum over all iterations, as for a capture.
     """
     start, type_ = d.grads.get(memory.final), table.type_of(memory.param)
     if memory.next == memory.param:
         type_ = accumulation_type(type_)
-    start = None if start is None else cast_cotangent(start, type_)
-    return _add_carry(d, table, memory.param, memory.init, memory.final, type_, start)
-
-
-def _capture_cotangent(d: VjpContext, table: SymbolTable, name: str) -> _CotangentCarry:
-    """Add the cotangent of a capture: a sum over all iterations, rounded after the last."""
-    return _add_carry(d, table, name, name, name, accumulation_type(table.type_of(name)))
-
-
-def _add_carry(
-    d: VjpContext,
-    table: SymbolTable,
-    name: str,
-    origin: str,
-    after: str,
-    type_: Type,
-    start: Var | None = None,
-) -> _CotangentCarry:
-    """Add a memory to the backward loop; without `start` it is initialized with zeros.
-
-    A list starts as zeros, as long as the forward loop's final list `after`.
-    """
-    init = start
-    if init is None:
-        init = build_zeros(type_) if isinstance(type_, TensorType) else d.zero_list(after)
-    param = table.add_param(table.names.unique(f"{name}_grad"), type_).name
-    return _CotangentCarry(
-        name, origin, init, var_of(d.program, table, param), start is not None
+    init = (
+        _zero_cotangent(d, type_, memory.final)
+        if start is None
+        else cast_cotangent(start, type_)
+    )
+    grad = _add_cotangent_param(d, table, memory.param, type_)
+    return _BackwardCarry(
+        memory.param, memory.init, init, grad, memory.next, nonzero=start is not None
     )
 
 
-def _seed_row(
-    d: VjpContext, table: SymbolTable, seeds: dict[str, Var], row: StackedOutputView
-) -> Slice:
-    """Scan the cotangent of a stacked output."""
-    param = table.names.unique(f"{row.result}_grad")
-    table.add_param(param, table.type_of(row.result))
-    _seed(d, table, seeds, row.result, var_of(d.program, table, param))
-    return Slice(d.grads[row.stacked].name, param)
+def _capture_carry(d: VjpContext, table: SymbolTable, name: str) -> _BackwardCarry:
+    """Carry the cotangent of a capture: a sum over all iterations, rounded after the last."""
+    type_ = accumulation_type(table.type_of(name))
+    init, grad = _zero_cotangent(d, type_, name), _add_cotangent_param(d, table, name, type_)
+    return _BackwardCarry(name, name, init, grad, name, nonzero=False)
 
 
-def _seed(
-    d: VjpContext, table: SymbolTable, seeds: dict[str, Var], name: str, grad: Var
-) -> None:
-    if has_cotangent(table.type_of(name)):
-        with d.program.building(table):
-            accumulate_cotangent(seeds, name, grad)
+def _zero_cotangent(d: VjpContext, type_: Type, name: str) -> Var:
+    """Return zeros; for a list, as many as the outer list of this name has elements."""
+    return build_zeros(type_) if isinstance(type_, TensorType) else d.zero_list(name)
+
+
+def _add_cotangent_param(d: VjpContext, table: SymbolTable, name: str, type_: Type) -> Var:
+    param = table.add_param(table.names.unique(f"{name}_grad"), type_).name
+    return var_of(d.program, table, param)
 
 
 def _grad_or_zeros(
