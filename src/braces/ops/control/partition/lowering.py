@@ -1,18 +1,8 @@
 """Partitioned branch, compiled.
 
 The number of rows of a case is data-dependent, so a case is compiled for fixed capacities, and
-a run selects one. The first row of this table that applies to a case decides:
-
-| branch | condition | strategy | built by |
-|---|---|---|---|
-| any | rows sharded over devices, cases splittable | lower per device | `lower_cases` |
-| not `compact`, first case | any | in place, `lax.cond` against zeros | `_lower_first_case` |
-| any | symbolic number of rows (export) | in place | `_in_place` |
-| not `compact`, later case | any | in place | `_in_place` |
-| `compact` | little work | in place | `_in_place` |
-| `compact` | rows <= a capacity of the target | gather, run, scatter | `_gathered` |
-| `compact` | more rows, but not all | in place | `_in_place` |
-| `compact` | all rows | whole batch, no selection | `_all_rows` |
+a run selects one. A branch whose rows are sharded runs on each device for its own rows, if
+`can_run_per_device`. The code of a case follows from its `Strategy`; see `choose_strategy`.
 
 - Gather: the rows are gathered and padded to the capacity with one of them; results are
   scattered to their positions. The smallest sufficient capacity is selected in each run. The
@@ -24,13 +14,14 @@ a run selects one. The first row of this table that applies to a case decides:
   The first case of a branch that is not compact, such as a ragged step, has none.
 
 If every row is computed independently and no check or NaN can be reported, rows of other cases
-need no replacement in `_lower_first_case`. Their results are discarded at the end.
+need no replacement in `_lower_first`. Their results are discarded at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any
 from zlib import crc32
@@ -51,6 +42,14 @@ Branch = Callable[[list[Value], State], tuple[list[Value], State]]
 """From results of preceding cases and a run state to the results and state after the case."""
 MergeRows = Callable[[Value, Value], Value]
 """From the rows of a case and those of preceding cases to the merged rows."""
+
+
+class Strategy(Enum):
+    """Code of a case."""
+
+    FIRST = "in place, or zeros without rows"
+    IN_PLACE = "in place, or the results of preceding cases without rows"
+    COMPACT = "gathered, in place or all rows, depending on their number"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class LoweredCase:
         return self.mask.shape[0]
 
     @property
-    def known(self) -> bool:
+    def has_static_total(self) -> bool:
         """Return whether `total` is a number."""
         return isinstance(self.total, int)
 
@@ -96,7 +95,7 @@ class LoweredCase:
         """The rows of all cases."""
         return [self.lowering.read(row.source) for row in self.view.rows]
 
-    def stood_in(self) -> list[Value]:
+    def rows_in_place(self) -> list[Value]:
         """Return all rows in place, with a row of the case in the positions of other cases."""
         mask = self.mask
         return [
@@ -104,11 +103,11 @@ class LoweredCase:
         ]
 
     @cached_property
-    def by_row(self) -> bool:
+    def row_wise(self) -> bool:
         """Return whether each row of the results needs one row only, without sums."""
         size = self.lowering.size
         if (
-            not self.known
+            not self.has_static_total
             or self.view.compact
             or self.view.sums
             or any(op.bodies() for op in self.body.ops)
@@ -128,22 +127,22 @@ class LoweredCase:
         """Run the block on as many rows as `valid` has."""
         count = self.view.cases[self.k].count
         sizes = {str(count): valid.shape[0]} if isinstance(count, Dim) else None
-        rows = rows if self.by_row else zero_linear_padding(self.view, rows, valid)
+        rows = rows if self.row_wise else zero_linear_padding(self.view, rows, valid)
         return self.lowering.run(self.label, self.body, [valid, *rows], state, sizes)
 
-    def joined(
-        self, found: Sequence[Value], before: Sequence[Value], place: MergeRows
+    def merge_results(
+        self, results: Sequence[Value], before: Sequence[Value], merge_rows: MergeRows
     ) -> list[Value]:
-        """Merge results with those of preceding cases: rows placed, sums added.
+        """Merge results with those of preceding cases: rows merged, sums added.
 
         Preceding results are zero at its rows, so constant zeros need no update.
         """
         producer_of = producers(self.body.ops)
-        changes = [place] * len(self.view.outs) + [jnp.add] * len(self.view.sums)
+        merges = [merge_rows] * len(self.view.outs) + [jnp.add] * len(self.view.sums)
         return [
-            old if is_zeros(producer_of.get(name)) else change(new, old)
-            for name, change, new, old in zip(
-                self.body.results, changes, found, before, strict=True
+            old if is_zeros(producer_of.get(name)) else merge(new, old)
+            for name, merge, new, old in zip(
+                self.body.results, merges, results, before, strict=True
             )
         ]
 
@@ -151,11 +150,11 @@ class LoweredCase:
 def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
     """Lower a partitioned branch, per device if sharded; return its outputs by name."""
     rows = {*(case.mask for case in view.cases), *(row.source for row in view.rows)}
-    cut = lowering.cut_by(view.cases[0].mask)
-    if cut is None or not can_run_per_device(view, lowering.type_of, cut):
+    sharded_size = lowering.cut_by(view.cases[0].mask)
+    if sharded_size is None or not can_run_per_device(view, lowering.type_of, sharded_size):
         return view.bound(_lower_cases(lowering, view))
     run = partial(_lower_cases, view=view)
-    return view.bound(lowering.in_parts(cut, rows, len(view.outs), run))
+    return view.bound(lowering.in_parts(sharded_size, rows, len(view.outs), run))
 
 
 def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
@@ -168,32 +167,40 @@ def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
 
 
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
+    """Return the results of a case, merged with those of preceding cases, if any."""
     state = case.lowering.state(case.label)
-    full_case = _TracedCase.traced(case, state)
-    if not case.view.compact and not before:
-        results, state = _lower_first_case(case, full_case, state)
-        case.lowering.leave(state)
-        return results
-    results, number, lower_bound = before or full_case.nothing(case), case.number, 0
-    for capacity, branch in _branches(case, full_case):
-        if not case.known:
-            results, state = _run_if(case, number > 0, branch, results, state)
-        elif capacity > lower_bound:
-            selected = (lower_bound < number) & (number <= capacity)
-            results, state = _run_if(case, selected, branch, results, state)
-            lower_bound = capacity
+    traced = _TracedCase.trace(case, state)
+    strategy = choose_strategy(case, traced.work, is_first=not before)
+    if strategy is Strategy.FIRST:
+        results, state = _lower_first(traced, state)
+    else:
+        lower = _lower_compact if strategy is Strategy.COMPACT else _lower_in_place
+        results, state = lower(traced, before or traced.zero_results(), state)
     case.lowering.leave(state)
     return results
 
 
-def _branches(case: LoweredCase, full_case: _TracedCase) -> list[tuple[int, Branch]]:
-    """Return the row counts for which the case is compiled, ascending, each with its branch."""
-    total = case.total
-    in_place = _in_place(case, full_case)
-    if not case.known or not case.view.compact or case.lowering.is_little(full_case.work):
-        return [(total, in_place)]
-    gathered = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
-    return [*gathered, (total - 1, in_place), (total, _all_rows(case, full_case))]
+def choose_strategy(case: LoweredCase, work: float, is_first: bool) -> Strategy:
+    """Choose the code of a case: the first row of this table that applies.
+
+    | branch | case | number of all rows | strategy |
+    |---|---|---|---|
+    | not compact | first | any | `FIRST` |
+    | not compact | later | any | `IN_PLACE` |
+    | compact | any | symbolic, as in an export | `IN_PLACE` |
+    | compact | little work | static | `IN_PLACE` |
+    | compact | more work | static | `COMPACT` |
+
+    Args:
+        case: The case.
+        work: Its cost for all rows.
+        is_first: Whether there are no results of preceding cases.
+    """
+    if not case.view.compact:
+        return Strategy.FIRST if is_first else Strategy.IN_PLACE
+    if not case.has_static_total or case.lowering.is_little(work):
+        return Strategy.IN_PLACE
+    return Strategy.COMPACT
 
 
 @dataclass(frozen=True)
@@ -201,23 +208,26 @@ class _TracedCase:
     """A case on all rows, traced once for all branches that run it so.
 
     Attributes:
+        case: The case.
         code: The closed jaxpr.
-        made: The structure of its outputs: results, and the state after it.
+        outputs: The structure of its outputs: results, and the state after it.
         work: Its cost.
     """
 
+    case: LoweredCase
     code: Any
-    made: Any
+    outputs: Any
     work: float
 
     @classmethod
-    def traced(cls, case: LoweredCase, state: State) -> _TracedCase:
+    def trace(cls, case: LoweredCase, state: State) -> _TracedCase:
         """Trace a case for all rows, at least one: a maximum of none does not exist."""
-        rows = max(case.total, 1) if case.known and case.view.compact else case.total
+        static = case.has_static_total and case.view.compact
+        rows = max(case.total, 1) if static else case.total
         row_shapes = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
         valid = jax.ShapeDtypeStruct((rows,), "bool")
-        code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, row_shapes, state)
-        return cls(code, made, estimate_work(code))
+        code, outputs = jax.make_jaxpr(case.run, return_shape=True)(valid, row_shapes, state)
+        return cls(case, code, outputs, estimate_work(code))
 
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
@@ -225,28 +235,81 @@ class _TracedCase:
         """Evaluate `LoweredCase.run` for all rows."""
         flat = jax.tree.leaves((valid, rows, state))
         flat_results = extend.jaxpr_as_fun(self.code)(*flat)
-        return jax.tree.unflatten(jax.tree.structure(self.made), flat_results)
+        return jax.tree.unflatten(jax.tree.structure(self.outputs), flat_results)
 
     @property
-    def tells(self) -> bool:
+    def changes_state(self) -> bool:
         """Return whether the case changes the run state: reports a failed check or a NaN."""
-        _, state = self.made
+        _, state = self.outputs
         number, code = len(jax.tree.leaves(state)), self.code.jaxpr
         pairs = zip(code.outvars[-number:], code.invars[-number:], strict=True)
         return number > 0 and any(after is not before for after, before in pairs)
 
-    def gives(self, case: LoweredCase) -> list[tuple[tuple[int, ...], DType]]:
+    def result_shapes(self) -> list[tuple[tuple[int, ...], DType]]:
         """Return the shapes and dtypes of the results for all rows."""
-        total, outs, (results, _) = case.mask.shape[0], len(case.view.outs), self.made
+        total, outs, (results, _) = self.case.total, len(self.case.view.outs), self.outputs
         shapes = ((total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(results))
         return [(shape, r.dtype) for shape, r in zip(shapes, results, strict=True)]
 
-    def nothing(self, case: LoweredCase) -> list[Value]:
-        """Return zeros of the result types of the case."""
+    def zero_results(self) -> list[Value]:
+        """Return zeros of the result types, which the branches of the case update in place."""
         return [
-            _distinct_zeros(case, i, *shape_and_dtype)
-            for i, shape_and_dtype in enumerate(self.gives(case))
+            _distinct_zeros(self.case, i, *shape_and_dtype)
+            for i, shape_and_dtype in enumerate(self.result_shapes())
         ]
+
+
+# ---- strategies ------------------------------------------------------------------------------
+
+
+def _lower_first(traced: _TracedCase, state: State) -> tuple[list[Value], State]:
+    """Run the first case in place, or return zeros if it has no rows.
+
+    No preceding results have to be passed on, which a conditional would copy.
+    """
+    case = traced.case
+
+    def run(state: State) -> tuple[list[Value], State]:
+        independent = case.row_wise and not traced.changes_state
+        rows = case.rows if independent else case.rows_in_place()
+        results, state = traced.run(case.mask, rows, state)
+        outs = len(case.view.outs)
+        masked_rows = [
+            jnp.where(reshape_row_mask(case.mask, x), x, jnp.zeros_like(x))
+            for x in results[:outs]
+        ]
+        return [*masked_rows, *results[outs:]], state
+
+    def skip(state: State) -> tuple[list[Value], State]:
+        return [jnp.zeros(shape, dtype) for shape, dtype in traced.result_shapes()], state
+
+    return lax.cond(case.number > 0, run, skip, state)
+
+
+def _lower_in_place(
+    traced: _TracedCase, results: list[Value], state: State
+) -> tuple[list[Value], State]:
+    """Run a case in place if it has rows."""
+    case = traced.case
+    if case.has_static_total and not case.total:
+        return results, state
+    return _run_if(case, case.number > 0, _in_place(traced), results, state)
+
+
+def _lower_compact(
+    traced: _TracedCase, results: list[Value], state: State
+) -> tuple[list[Value], State]:
+    """Run the branch with the smallest sufficient capacity; none if there are no rows."""
+    case, number, total = traced.case, traced.case.number, traced.case.total
+    branches = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
+    branches += [(total - 1, _in_place(traced)), (total, _all_rows(traced))]
+    lower_bound = 0
+    for capacity, branch in branches:
+        if capacity > lower_bound:
+            selected = (lower_bound < number) & (number <= capacity)
+            results, state = _run_if(case, selected, branch, results, state)
+            lower_bound = capacity
+    return results, state
 
 
 def _run_if(
@@ -256,75 +319,49 @@ def _run_if(
     return case.lowering.run_if(wanted, lambda carry: branch(*carry), (before, state))
 
 
+# ---- branches --------------------------------------------------------------------------------
+
+
 def _gathered(case: LoweredCase, capacity: int) -> Branch:
     """Return the branch that gathers rows, pads them to a capacity, and scatters results."""
-    mask = case.mask
-    total, number = mask.shape[0], case.number
+    total, number = case.total, case.number
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         valid = jnp.arange(capacity) < number
-        (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
+        (places,) = jnp.nonzero(case.mask, size=capacity, fill_value=0)
         chosen = jnp.where(valid, places, first_valid_row(places, valid))
         results, state = case.run(valid, [x[chosen] for x in case.rows], state)
         target = jnp.where(valid, chosen, total)  # out of range, so dropped
 
-        def put(rows: Value, old: Value) -> Value:
+        def scatter(rows: Value, old: Value) -> Value:
             return old.at[target].set(rows, mode="drop")
 
-        return case.joined(results, before, put), state
+        return case.merge_results(results, before, scatter), state
 
     return branch
 
 
-def _lower_first_case(
-    case: LoweredCase, full_case: _TracedCase, state: State
-) -> tuple[list[Value], State]:
-    """Run the first case in place, or return zeros if it has no rows.
-
-    No preceding results have to be passed on, which a conditional would copy.
-    """
-
-    def run(state: State) -> tuple[list[Value], State]:
-        rows = case.rows if case.by_row and not full_case.tells else case.stood_in()
-        case_results, state = full_case.run(case.mask, rows, state)
-        outs = len(case.view.outs)
-        masked_rows = [
-            jnp.where(reshape_row_mask(case.mask, x), x, jnp.zeros_like(x))
-            for x in case_results[:outs]
-        ]
-        return [*masked_rows, *case_results[outs:]], state
-
-    def skip(state: State) -> tuple[list[Value], State]:
-        return [jnp.zeros(shape, dtype) for shape, dtype in full_case.gives(case)], state
-
-    results, state = lax.cond(case.number > 0, run, skip, state)
-    return results, state
-
-
-def _in_place(case: LoweredCase, full_case: _TracedCase) -> Branch:
+def _in_place(traced: _TracedCase) -> Branch:
     """Return the branch on all rows in place; a row of the case replaces those of others."""
-    mask = case.mask
+    case, mask = traced.case, traced.case.mask
 
-    def put(rows: Value, old: Value) -> Value:
+    def select(rows: Value, old: Value) -> Value:
         return jnp.where(reshape_row_mask(mask, rows), rows, old)
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        results, state = full_case.run(mask, case.stood_in(), state)
-        return case.joined(results, before, put), state
+        results, state = traced.run(mask, case.rows_in_place(), state)
+        return case.merge_results(results, before, select), state
 
     return branch
 
 
-def _all_rows(case: LoweredCase, full_case: _TracedCase) -> Branch:
+def _all_rows(traced: _TracedCase) -> Branch:
     """Return the branch for a case that has all rows."""
-
-    def put(rows: Value, old: Value) -> Value:
-        del old
-        return rows
+    case = traced.case
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        results, state = full_case.run(jnp.ones(case.mask.shape, bool), case.rows, state)
-        return case.joined(results, before, put), state
+        results, state = traced.run(jnp.ones(case.mask.shape, bool), case.rows, state)
+        return case.merge_results(results, before, lambda rows, _: rows), state
 
     return branch
 
