@@ -42,14 +42,14 @@ def built(depth: int) -> tuple[br.Program, br.Var]:
 
 def followed(depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many operators are looked at while loops of this depth are built."""
-    calls, track = [0], BatchAxisAnalysis.track
+    calls, transfer = [0], BatchAxisAnalysis.transfer
 
     def counting(self: BatchAxisAnalysis, *given: Any) -> Any:
         calls[0] += 1
-        return track(self, *given)
+        return transfer(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(BatchAxisAnalysis, "track", counting)
+        patch.setattr(BatchAxisAnalysis, "transfer", counting)
         built(depth)
     return calls[0]
 

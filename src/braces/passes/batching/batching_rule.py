@@ -45,7 +45,7 @@ from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
-from braces.ops.control.batch_axis.analysis import TypeOf, axis_map_of
+from braces.ops.control.batch_axis.axis_kinds import TypeOf, axis_map_of
 from braces.ops.linalg.matmul import LETTERS
 from braces.passes.core.random_effects import is_random
 

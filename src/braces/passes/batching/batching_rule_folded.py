@@ -27,7 +27,7 @@ from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
-from braces.ops.control.batch_axis.analysis import TypeOf, axis_map_of
+from braces.ops.control.batch_axis.axis_kinds import TypeOf, axis_map_of
 from braces.passes.batching.batching_rule import Values
 from braces.passes.core.random_effects import is_random
 

@@ -33,7 +33,7 @@ from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import relabel_body, rename_body
-from braces.ops.control.batch_axis.analysis import TypeOf
+from braces.ops.control.batch_axis.axis_kinds import TypeOf
 from braces.ops.control.construct.build import append_construct
 from braces.passes.batching.batching_rule import Values
 from braces.passes.batching.flatten_trips import FlattenedCase

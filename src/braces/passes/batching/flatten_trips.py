@@ -28,13 +28,8 @@ from braces.ir.records import Attr, Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
 from braces.ops.common.rules import is_zeros
-from braces.ops.control.batch_axis.analysis import (
-    AxisKinds,
-    BatchAxisAnalysis,
-    ConstructState,
-    OpAxes,
-    leading_row_kinds,
-)
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis, BlockState
+from braces.ops.control.batch_axis.axis_kinds import AxisKind, OpAxes, leading_row_kinds
 from braces.ops.control.partition.additivity import is_additive
 from braces.passes.core.random_effects import is_random
 
@@ -63,8 +58,9 @@ class FlattenedCase:
         self.totals = set[str]()
         self.masked = {case.valid}
         self._makers = producers(self.body.ops)
-        self._tracker = BatchAxisAnalysis(case.count, lambda size: size)
-        self._known: AxisKinds = {n: leading_row_kinds(self.types[n]) for n in self.body.params}
+        self._analysis = BatchAxisAnalysis(case.count)
+        kinds = {n: leading_row_kinds(self.types[n]) for n in self.body.params}
+        self._block = BlockState(self.types, kinds).at_entry()
         self._met: dict[str, set[int]] = {}  # broadcast axes that meet the batch axis
         self._analyze()
 
@@ -78,22 +74,22 @@ class FlattenedCase:
 
     def _track_batch_axis(self) -> list[OpAxes]:
         """Return the batch axes of the operators, up to one that mixes batch elements."""
-        tracked_ops, sites = list[OpAxes](), dict[str, ConstructState]()
+        tracked_ops = list[OpAxes]()
         for op in self.body.ops:
             try:
-                tracked_ops.append(self._tracker.step(op, self.types, self._known, sites))
+                tracked_ops.append(self._analysis.step(op, self._block))
             except BracesError:  # axes of later operators are unknown then
                 break
         for tracked in tracked_ops:
             for axis_use in tracked.inputs:
-                if axis_use.index in tracked.rows and axis_use.what == "same":
+                if axis_use.index in tracked.rows and axis_use.kind is AxisKind.UNIFORM:
                     name = tracked.op.inputs[axis_use.slot][axis_use.position]
                     self._met.setdefault(name, set()).add(axis_use.axis)
         return tracked_ops
 
     def is_row(self, name: str) -> bool:
         """Return whether a value has the batch axis as its first axis, and only there."""
-        return name in self._known and self._batch_axes(name) == (0,)
+        return name in self._block.kinds and self._batch_axes(name) == (0,)
 
     def is_total(self, name: str) -> bool:
         """Return whether the value of the flattened case is the sum over all iterations."""
@@ -131,7 +127,7 @@ class FlattenedCase:
         """Return an operator for all iterations."""
         op, names = tracked.op, (*tracked.op.reads(), *tracked.op.binds())
         is_tracked = all(
-            name in self._known or name not in self.body.vars for name in op.reads()
+            name in self._block.kinds or name not in self.body.vars for name in op.reads()
         )
         if op.bodies() or is_random(op) or OPS.get(op.type).axes_rule is None or not is_tracked:
             return None
@@ -152,7 +148,7 @@ class FlattenedCase:
             if spec.sizes_axes and isinstance(value, tuple):
                 attrs[spec.name] = self._replace_sizes(value, rows, self.total)
                 value = self._replace_sizes(value, rows, 0)
-            if self._tracker.mentions(value):  # of unknown meaning
+            if self._analysis.mentions(value):  # of unknown meaning
                 return None
         longer = op.with_(attrs=attrs)
         types = {name: self.longer(name) for name in (*op.reads(), *op.binds())}
@@ -174,10 +170,11 @@ class FlattenedCase:
 
     def _batch_axes(self, name: str) -> tuple[int, ...]:
         """Return the batch axes of a value; a broadcast axis of the same named size counts."""
-        shape, named = shape_of(self.types[name]), self._tracker.rows_name
-        met, whats = self._met.get(name, ()), self._known.get(name, ())
+        shape, named = shape_of(self.types[name]), self._analysis.rows_name
+        met, kinds = self._met.get(name, ()), self._block.kinds.get(name, ())
         return tuple(
             i
-            for i, (what, size) in enumerate(zip(whats, shape, strict=False))
-            if what == "rows" or (what == "same" and (i in met or size == named))
+            for i, (kind, size) in enumerate(zip(kinds, shape, strict=False))
+            if kind is AxisKind.BATCH
+            or (kind is AxisKind.UNIFORM and (i in met or size == named))
         )

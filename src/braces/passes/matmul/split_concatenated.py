@@ -35,7 +35,7 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.ops.control.batch_axis.analysis import axis_map_of
+from braces.ops.control.batch_axis.axis_kinds import axis_map_of
 from braces.passes.batching.trip_space import reason_not_vectorizable
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import Pass, note

@@ -46,6 +46,7 @@ from braces.ir.views import LoopView, StackedOutputView
 from braces.ir.walk import all_bodies
 from braces.ops.common.row_semantics import ADVICE
 from braces.ops.common.rules import build_zeros
+from braces.ops.control.batch_axis.axis_kinds import AxisKind
 from braces.ops.control.batch_axis.masking import analyze_row_axes, zero_padding
 from braces.ops.control.construct.build import (
     LoopCarry,
@@ -161,11 +162,11 @@ def _case(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep) -> Body:
     if step.stop is not None:
         results.append(_stop_per_element(steps, inner, step.stop, step.rows))
     valid = add_block_param(inner, "valid", TensorType(BOOL, (step.rows,)))
-    known = analyze_row_axes(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
+    kinds_of = analyze_row_axes(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
     for i, name in enumerate(results):
-        whats = known.get(name, ())
-        _check_batch_first(inner, name, whats, step)
-        others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
+        kinds = kinds_of.get(name, ())
+        _check_batch_first(inner, name, kinds, step)
+        others = [axis for axis, kind in enumerate(kinds) if axis and kind is AxisKind.BATCH]
         results[i] = zero_padding(steps.program, inner, name, others, valid)
     names = (valid, *step.params)
     return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
@@ -201,11 +202,11 @@ def _select_active(active: Var, new: Var, old: Var) -> Var:
 
 
 def _check_batch_first(
-    inner: SymbolTable, name: str, whats: Sequence[str], step: RaggedStep
+    inner: SymbolTable, name: str, kinds: Sequence[AxisKind], step: RaggedStep
 ) -> None:
     type_, shape = inner.type_of(name), sizes_of(inner, name)
     leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
-    if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
+    if not leads or not (step.named or (kinds and kinds[0] is not AxisKind.OTHER)):
         raise ShapeError(
             f"`{name}` does not lead with the rows of the batch.",
             given=f"{name}: {type_}   rows: {step.rows}",

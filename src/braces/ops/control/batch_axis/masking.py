@@ -38,19 +38,10 @@ from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, PartitionView, view_of
 from braces.ops.common.row_semantics import FIRST_ROW, mixed_rows_error
-from braces.ops.control.batch_axis.analysis import (
-    AxisKinds,
-    BatchAxisAnalysis,
-    ConstructState,
-    OpAxes,
-)
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis
+from braces.ops.control.batch_axis.axis_kinds import AxisKinds, OpAxes
 from braces.ops.control.batch_axis.per_row_loops import guard_padding_iterations
-from braces.ops.control.batch_axis.rewrite import (
-    RowAxes,
-    RowRewriter,
-    initial_axis_kinds,
-    visible_types,
-)
+from braces.ops.control.batch_axis.rewrite import RowAxes, initial_state, rewrite_block
 
 
 def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
@@ -88,9 +79,9 @@ def analyze_row_axes(table: SymbolTable, rows: Size, places: RowAxes) -> AxisKin
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    types, known = visible_types(table), initial_axis_kinds(table, places)
-    BatchAxisAnalysis(rows, table.unifier.resolve).follow(table.ops, types, known, {})
-    return known
+    block = initial_state(table, places)
+    BatchAxisAnalysis(rows, resolve=table.unifier.resolve).run(table.ops, block)
+    return block.kinds
 
 
 def mask_rows(
@@ -115,41 +106,39 @@ def mask_rows(
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    tracker = BatchAxisAnalysis(rows, table.unifier.resolve, bool(count))
-    masks, sites = MaskInserter(program, tracker, valid, count), dict[str, ConstructState]()
-    types, known = visible_types(table), initial_axis_kinds(table, places)
-    tracker.follow(table.ops, types, dict(known), sites)
-    RowRewriter(tracker, masks.masked).put(table, types, known, sites)
+    analysis = BatchAxisAnalysis(rows, bool(count), resolve=table.unifier.resolve)
+    rule = _MaskInserter(program, rows, valid, count).mask
+    rewrite_block(table, places, analysis, rule)
 
 
 @dataclass
-class MaskInserter:
+class _MaskInserter:
     """Inserts masks into blocks.
 
     Attributes:
-        tracker: The batch axis analysis, already run.
+        rows: The number of rows: a number, or a name.
         valid: The mask variable: true for rows, false for padding.
         count: The variable of the number of valid rows, if the batch is padded to a capacity.
     """
 
     program: Builder
-    tracker: BatchAxisAnalysis
+    rows: Size
     valid: str
     count: str
 
-    def masked(self, table: SymbolTable, found: OpAxes, op: Op) -> list[Op]:
+    def mask(self, table: SymbolTable, op_axes: OpAxes, op: Op) -> list[Op]:
         """Return the replacement of one operator, whose blocks are masked already."""
         definition = OPS.get(op.type)
         view = view_of(op)
-        if self.count and isinstance(view, LoopView) and view.length == self.tracker.rows:
+        if self.count and isinstance(view, LoopView) and view.length == self.rows:
             return guard_padding_iterations(self.program, table, view, self.count)
         if self.count and definition.rounded_rule is not None:
-            return self._apply_rounded_rule(table, found, op, definition.rounded_rule)
+            return self._apply_rounded_rule(table, op_axes, op, definition.rounded_rule)
         reduced = {
-            str(axis.index): self._fills(found, str(axis.index)) for axis in found.reduced()
+            str(axis.index): self._fills(op_axes, str(axis.index)) for axis in op_axes.reduced()
         }
         if self.count:
-            reduced |= {i: _tail_fills(op, fills) for i, fills in found.cut_short().items()}
+            reduced |= {i: _tail_fills(op, fills) for i, fills in op_axes.tail_fills().items()}
         if not any(reduced.values()):
             return [op]
         before = len(table.ops)
@@ -158,7 +147,7 @@ class MaskInserter:
             inputs = {
                 slot: tuple(
                     self._filled(
-                        table, name, found.axes.of(slot, at), _slot_fills(reduced, slot), mask
+                        table, name, op_axes.axes.of(slot, at), _slot_fills(reduced, slot), mask
                     )
                     for at, name in enumerate(names)
                 )
@@ -167,11 +156,8 @@ class MaskInserter:
             masked_op = op.with_(inputs=inputs)
             if definition.masked_rule is not None:
                 values = [self._var(table, name) for name in masked_op.reads()]
-                rule_args = [
-                    found.view(self.tracker.rows, partial(self._var, table)),
-                    *values,
-                    mask,
-                ]
+                view = op_axes.view(self.rows, partial(self._var, table))
+                rule_args = [view, *values, mask]
                 rule, at = definition.masked_rule, op.describe()
                 masked_op = call_rule(op.type, "masked", rule, rule_args, {}, _require_op, at)
         extra = table.ops[before:]
@@ -179,12 +165,12 @@ class MaskInserter:
         return [*extra, masked_op]
 
     def _apply_rounded_rule(
-        self, table: SymbolTable, tracked: OpAxes, op: Op, rule: Callable[..., Any]
+        self, table: SymbolTable, op_axes: OpAxes, op: Op, rule: Callable[..., Any]
     ) -> list[Op]:
         """Return the replacement of an operator by its definition's rule for padded batches."""
         before = len(table.ops)
         with self.program.building(table), self.program.at(op.source):
-            rule_args = [tracked.view(self.tracker.rows, partial(self._var, table)), self.count]
+            rule_args = [op_axes.view(self.rows, partial(self._var, table)), self.count]
             replacement = call_rule(
                 op.type, "rounded", rule, rule_args, {}, _require_op, op.describe()
             )
@@ -192,13 +178,13 @@ class MaskInserter:
         del table.ops[before:]
         return [*extra, replacement]
 
-    def _fills(self, tracked: OpAxes, index: str) -> IdentityElements:
+    def _fills(self, op_axes: OpAxes, index: str) -> IdentityElements:
         """Return the fill values along one axis, by input slot.
 
         A program with a padded batch is differentiated already. Derivatives read unmasked
         values, and padding may be arbitrary.
         """
-        fills, op = tracked.axes.fills[index], tracked.op
+        fills, op = op_axes.axes.fills[index], op_axes.op
         if not self.count or not fills:
             return fills
         if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):

@@ -1,4 +1,4 @@
-"""Rewriting of blocks with known row axes, sub-blocks included."""
+"""Rewriting of blocks with known batch axes, sub-blocks included."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies, with_captures
-from braces.ops.control.batch_axis.analysis import (
-    AxisKinds,
-    BatchAxisAnalysis,
-    ConstructState,
-    ConstructStates,
-    OpAxes,
-    Types,
-)
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis, BlockState
+from braces.ops.control.batch_axis.axis_kinds import AxisKind, OpAxes
 
 RowAxes: TypeAlias = "Mapping[str, Collection[int]]"
-"""The row axes of a block's parameters."""
+"""The batch axes of a block's parameters."""
 RewriteRule: TypeAlias = "Callable[[SymbolTable, OpAxes, Op], list[Op]]"
 """A rewrite rule: replaces an operator with operators.
 
@@ -29,60 +23,62 @@ were rewritten.
 """
 
 
-def visible_types(table: SymbolTable) -> Types:
-    """Return the types of all variables visible in a block."""
-    return {name: table.type_of(name) for scope in table.chain() for name in scope.vars}
-
-
-def initial_axis_kinds(table: SymbolTable, places: RowAxes) -> AxisKinds:
-    """Return the axis kinds at entry to a block."""
-    return {
+def initial_state(table: SymbolTable, places: RowAxes) -> BlockState:
+    """Return the abstract state of a block before its first operator."""
+    types = {name: table.type_of(name) for scope in table.chain() for name in scope.vars}
+    kinds = {
         name: tuple(
-            "rows" if axis in axes else "other"
-            for axis in range(len(shape_of(table.type_of(name))))
+            AxisKind.BATCH if axis in axes else AxisKind.OTHER
+            for axis in range(len(shape_of(types[name])))
         )
         for name, axes in places.items()
     }
+    return BlockState(types, kinds).at_entry()
+
+
+def rewrite_block(
+    table: SymbolTable, places: RowAxes, analysis: BatchAxisAnalysis, rule: RewriteRule
+) -> None:
+    """Rewrite the operators of a block, after those of their sub-blocks.
+
+    Args:
+        table: The block, complete.
+        places: The batch axes of its parameters.
+        analysis: The batch axis analysis.
+        rule: The rewrite rule.
+
+    Raises:
+        ProgramError: An operator mixes rows, or may do so.
+    """
+    block = initial_state(table, places)
+    analysis.run(table.ops, block)
+    _Rewriter(analysis, rule).rewrite(table, block.at_entry())
 
 
 @dataclass(frozen=True)
-class RowRewriter:
-    """Rewrites the operators of a block, after those of their sub-blocks.
+class _Rewriter:
+    """Rewrites blocks that the analysis has interpreted."""
 
-    Attributes:
-        tracker: The batch axis analysis, already run.
-        change: The rewrite rule.
-    """
+    analysis: BatchAxisAnalysis
+    rule: RewriteRule
 
-    tracker: BatchAxisAnalysis
-    change: RewriteRule
-
-    def put(
-        self, table: SymbolTable, types: Types, known: AxisKinds, sites: ConstructStates
-    ) -> None:
-        """Rewrite a block, given the axis kinds of its parameters."""
-        known, new_ops = dict(known), list[Op]()
+    def rewrite(self, table: SymbolTable, block: BlockState) -> None:
+        """Rewrite a block, given its state at entry."""
+        new_ops = list[Op]()
         pending, table.ops = table.ops, new_ops
         for op in pending:
-            tracked = self.tracker.step(op, types, known, sites)
-            inner = (
-                self._rewrite_blocks(table, op, known, sites[op.name]) if op.bodies() else op
-            )
-            new_ops.extend(self.change(table, tracked, inner))
+            op_axes = self.analysis.step(op, block)
+            inner = self._rewrite_blocks(table, op, block) if op.bodies() else op
+            new_ops.extend(self.rule(table, op_axes, inner))
         table.touch()
 
-    def _rewrite_blocks(
-        self, table: SymbolTable, op: Op, known: AxisKinds, site: ConstructState
-    ) -> Op:
+    def _rewrite_blocks(self, table: SymbolTable, op: Op, block: BlockState) -> Op:
         """Return the operator with its sub-blocks rewritten."""
-        labels = iter(op.bodies())
+        labels, blocks = iter(op.bodies()), block.constructs[op.name].blocks
 
         def change(body: Body) -> Body:
-            label = next(labels)
             inner = table.within(op).thaw(body)
-            self.put(
-                inner, site.scopes[label], {**known, **site.params[label]}, site.sites[label]
-            )
+            self.rewrite(inner, blocks[next(labels)].at_entry(block.kinds))
             return inner.freeze(body.results)
 
         return with_captures(map_bodies(op, change))

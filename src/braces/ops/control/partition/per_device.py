@@ -25,12 +25,11 @@ from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, view_of
 from braces.ir.walk import all_bodies, dimensions, producers, resolve_body
 from braces.ops.common.rules import is_zeros
-from braces.ops.control.batch_axis.analysis import (
-    AxisKinds,
-    BatchAxisAnalysis,
-    ConstructState,
-    ConstructStates,
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis, BlockState
+from braces.ops.control.batch_axis.axis_kinds import (
+    AxisKind,
     Types,
+    batch_axes,
     leading_row_kinds,
 )
 from braces.ops.control.core.value_flow import control_operands, value_edges
@@ -82,20 +81,18 @@ def _is_case_splittable(
     if not set(cuts).isdisjoint(_sizes_in(body)):
         return False
     types = {**outer, **{name: info.type for name, info in body.vars.items()}}
-    known: AxisKinds = {name: leading_row_kinds(types[name]) for name in body.params}
-    tracker, sites = BatchAxisAnalysis(rows, lambda size: size), dict[str, ConstructState]()
+    block = BlockState(types, {name: leading_row_kinds(types[name]) for name in body.params})
+    block, analysis = block.at_entry(), BatchAxisAnalysis(rows)
     try:
-        tracker.follow(body.ops, types, known, sites)
-        case = _BlockAnalysis.of(
-            _ShardedRows(tracker, (*cuts, str(rows))), body, types, known, sites
-        )
+        analysis.run(body.ops, block)
+        case = _BlockAnalysis.of(_ShardedRows(analysis, (*cuts, str(rows))), body, block)
     except BracesError:  # it mixes rows
         return False
-    while case.spread():
+    while case.propagate():
         pass
     results = body.results
     return (
-        case.holds()
+        case.is_valid()
         and all(map(case.is_row, results[:outs]))
         and all(map(case.is_total, results[outs:]))
     )
@@ -116,11 +113,11 @@ class _ShardedRows:
     """The rows of a case.
 
     Attributes:
-        tracker: The batch axis analysis, already run.
+        analysis: The batch axis analysis, already run.
         cuts: The sharded sizes, the number of rows included.
     """
 
-    tracker: BatchAxisAnalysis
+    analysis: BatchAxisAnalysis
     cuts: tuple[str, ...]
 
 
@@ -131,9 +128,8 @@ class _BlockAnalysis:
     Attributes:
         rows: The rows of the case.
         body: The block.
-        types: The types of all visible variables.
-        known: The axis kinds of its variables.
-        ends: The operators that reduce over rows.
+        block: Its abstract state in the batch axis analysis.
+        reductions: The operators that reduce over rows.
         makers: The operator that binds each name.
         inside: The blocks of its constructs, by construct and label.
         totals: The values known to be sums over rows.
@@ -141,43 +137,35 @@ class _BlockAnalysis:
 
     rows: _ShardedRows
     body: Body
-    types: Types
-    known: AxisKinds
-    ends: Set[str]
+    block: BlockState
+    reductions: Set[str]
     makers: Mapping[str, Op]
     inside: Mapping[str, Mapping[str, _BlockAnalysis]]
     totals: set[str] = field(default_factory=set[str])
 
     @classmethod
-    def of(
-        cls,
-        rows: _ShardedRows,
-        body: Body,
-        types: Types,
-        known: AxisKinds,
-        sites: ConstructStates,
-    ) -> _BlockAnalysis:
+    def of(cls, rows: _ShardedRows, body: Body, block: BlockState) -> _BlockAnalysis:
         """Build the record of a block after the batch axis analysis.
 
         Raises:
             BracesError: An operator in it mixes rows.
         """
-        ends = {op.name for op in body.ops if rows.tracker.track(op, types, known).reduced()}
+        transfer, types, kinds = rows.analysis.transfer, block.types, block.kinds
+        reductions = {op.name for op in body.ops if transfer(op, types, kinds).reduced()}
         inside = {
             op.name: {
-                label: cls.of(
-                    rows, inner, site.scopes[label], site.ends[label], site.sites[label]
-                )
+                label: cls.of(rows, inner, construct.blocks[label])
                 for label, inner in op.bodies().items()
             }
             for op in body.ops
-            if (site := sites.get(op.name)) and not isinstance(view_of(op), PartitionView)
+            if (construct := block.constructs.get(op.name))
+            and not isinstance(view_of(op), PartitionView)
         }
-        return cls(rows, body, types, known, ends, producers(body.ops), inside)
+        return cls(rows, body, block, reductions, producers(body.ops), inside)
 
     # ---- propagation of totals ---------------------------------------------------------------
 
-    def spread(self) -> bool:
+    def propagate(self) -> bool:
         """Propagate totals through the block once; return whether any were added."""
         grew = [self._propagate(op) for op in self.body.ops]  # no short circuit
         return any(grew)
@@ -192,7 +180,7 @@ class _BlockAnalysis:
 
     def _is_total_producer(self, op: Op) -> bool:
         """Return whether an operator without blocks reduces over rows, or reads a total."""
-        return op.name in self.ends or not self.totals.isdisjoint(op.reads())
+        return op.name in self.reductions or not self.totals.isdisjoint(op.reads())
 
     def _propagate_inside(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
         parts = {"": self, **inner}
@@ -200,7 +188,7 @@ class _BlockAnalysis:
         for link in value_edges(op):
             if link.source in parts[link.origin].totals:
                 grew.append(parts[link.block]._add([link.target]))
-        grew += [part.spread() for part in inner.values()]
+        grew += [part.propagate() for part in inner.values()]
         return any(grew)
 
     def _add(self, names: Iterable[str]) -> bool:
@@ -210,11 +198,11 @@ class _BlockAnalysis:
 
     # ---- validation of all values ------------------------------------------------------------
 
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """Return whether each operator's results are rows, totals or uniform."""
-        return all(map(self._is_valid, self.body.ops))
+        return all(map(self._is_valid_op, self.body.ops))
 
-    def _is_valid(self, op: Op) -> bool:
+    def _is_valid_op(self, op: Op) -> bool:
         inner, view = self.inside.get(op.name), view_of(op)
         if inner is not None:
             return self._are_blocks_valid(op, inner) and self._has_rows_once(op)
@@ -228,7 +216,7 @@ class _BlockAnalysis:
         return all(len(self._rows_of(name)) <= 1 for name in op.binds())
 
     def _is_valid_reduction(self, op: Op) -> bool:
-        additive = is_additive(op, self.totals, self.types.keys(), self.makers)
+        additive = is_additive(op, self.totals, self.block.types.keys(), self.makers)
         return additive and not any(map(self._rows_of, op.binds()))
 
     def _are_blocks_valid(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
@@ -236,18 +224,18 @@ class _BlockAnalysis:
         parts = {"": self, **inner}
         totals = (link for link in value_edges(op) if link.target in parts[link.block].totals)
         return (
-            all(parts[label].is_same(name) for label, name in control_operands(op))
+            all(parts[label].is_uniform(name) for label, name in control_operands(op))
             and all(parts[link.origin].is_total(link.source) for link in totals)
-            and all(part.holds() for part in inner.values())
+            and all(part.is_valid() for part in inner.values())
         )
 
     def _is_splittable(self, view: PartitionView) -> bool:
         """Return whether a nested branch partitions rows of this block and is splittable."""
         row_inputs = (*(case.mask for case in view.cases), *(row.source for row in view.rows))
-        outer = {name: self.types[name] for name in view.captures}
+        outer = {name: self.block.types[name] for name in view.captures}
         return (
             all(map(self.is_row, row_inputs))
-            and all(map(self.is_same, outer))
+            and all(map(self.is_uniform, outer))
             and _is_splittable(view, outer, self.rows.cuts)
         )
 
@@ -259,16 +247,12 @@ class _BlockAnalysis:
         """Return whether the sum of a value over the devices is its value for all rows."""
         return name in self.totals or is_zeros(self.makers.get(name))
 
-    def is_same(self, name: str) -> bool:
+    def is_uniform(self, name: str) -> bool:
         """Return whether a value is uniform over the devices."""
         return name not in self.totals and not self._rows_of(name)
 
     def _rows_of(self, name: str) -> tuple[int, ...]:
         """Return the row axes of a value, including repetitions of that size."""
-        sizes, rows = shape_of(self.types[name]), self.rows.tracker.rows
-        whats = self.known.get(name, ("other",) * len(sizes))
-        return tuple(
-            i
-            for i, (what, size) in enumerate(zip(whats, sizes, strict=True))
-            if what == "rows" or (what == "same" and size == rows)
-        )
+        sizes = shape_of(self.block.types[name])
+        kinds = self.block.kinds.get(name, (AxisKind.OTHER,) * len(sizes))
+        return batch_axes(kinds, sizes, self.rows.analysis.rows)

@@ -33,18 +33,9 @@ from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.walk import all_ops
-from braces.ops.control.batch_axis.analysis import (
-    BatchAxisAnalysis,
-    ConstructState,
-    OpAxes,
-    axis_map_of,
-)
-from braces.ops.control.batch_axis.rewrite import (
-    RowAxes,
-    RowRewriter,
-    initial_axis_kinds,
-    visible_types,
-)
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis
+from braces.ops.control.batch_axis.axis_kinds import OpAxes, axis_map_of
+from braces.ops.control.batch_axis.rewrite import RowAxes, rewrite_block
 
 T = TypeVar("T")
 
@@ -91,14 +82,8 @@ def number_draws(
     """
     if not any(_is_random(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
         return
-    tracker, sites = (
-        BatchAxisAnalysis(rows, table.unifier.resolve, numbered=True),
-        dict[str, ConstructState](),
-    )
-    types, known = visible_types(table), initial_axis_kinds(table, places)
-    tracker.follow(table.ops, types, dict(known), sites)
-    numbering = _Numbering(program, tracker, numbers)
-    RowRewriter(tracker, numbering.numbered).put(table, types, known, sites)
+    analysis = BatchAxisAnalysis(rows, numbered=True, resolve=table.unifier.resolve)
+    rewrite_block(table, places, analysis, _Numbering(program, analysis, numbers).number)
 
 
 def _is_random(op: Op) -> bool:
@@ -114,12 +99,12 @@ class _Numbering:
     """
 
     program: Builder
-    tracker: BatchAxisAnalysis
+    analysis: BatchAxisAnalysis
     numbers: Callable[[], Var]
 
-    def numbered(self, table: SymbolTable, found: OpAxes, op: Op) -> list[Op]:
+    def number(self, table: SymbolTable, op_axes: OpAxes, op: Op) -> list[Op]:
         """Return the replacement of one operator."""
-        axis = self._axis(table, found) if _is_random(op) else None
+        axis = self._axis(table, op_axes) if _is_random(op) else None
         if axis is None:
             return [op]
         before = len(table.ops)
@@ -133,7 +118,7 @@ class _Numbering:
         """Return the first row axis of a draw that has no row numbers yet."""
         axes, op = axis_map_of(op_axes.op, table.type_of), op_axes.op
         types = {name: table.type_of(name) for name in (*op.reads(), *op.binds())}
-        (rows,) = self.tracker.rows_bound(op_axes, types).values()
+        (rows,) = self.analysis.output_batch_axes(op_axes, types).values()
         indices = axes.of_output("out")
         return next((axis for axis in rows if indices[axis] in axes.mixed), None)
 

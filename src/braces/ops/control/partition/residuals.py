@@ -46,6 +46,7 @@ from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots
 from braces.ops.common.rules import build_zeros
+from braces.ops.control.batch_axis.axis_kinds import AxisKind, batch_axes
 from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import Way, plan_residuals
@@ -185,7 +186,7 @@ def _find_expensive_residuals(
     bound = {*case.vars, *bound_inside(case)}  # without names that inlining created
     masked = _dependents({body.params[0]}, body, rows.keys())
     arrays = plan.names(Way.SAVE)
-    candidates = [n for n in arrays if n in bound - masked and rows.get(n) == {0}]
+    candidates = [n for n in arrays if n in bound - masked and rows.get(n) == (0,)]
     others = {*arrays, *plan.names(Way.SAVE_LIST)} - set(candidates)
     others |= {
         n for n in read if n in producer_of and producer_of[n] not in own and n not in body.vars
@@ -198,27 +199,21 @@ def _is_recomputable(op: Op) -> bool:
     return not op.bodies() and not OPS.get(op.type).costly
 
 
-def _row_axes(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
+def _row_axes(forward: SymbolTable, count: Size) -> dict[str, tuple[int, ...]]:
     """Return the axes of values that are rows or may be, for values that have rows.
 
     A repetition of the size of the rows counts as rows, as it is where it meets them.
     """
     count = forward.unifier.resolve(count)
     try:
-        known = analyze_row_axes(forward, count, dict.fromkeys(forward.params, (0,)))
+        kinds_of = analyze_row_axes(forward, count, dict.fromkeys(forward.params, (0,)))
     except BracesError:  # the analysis is undecided
         return {}
-    row_axes = dict[str, set[int]]()
-    for name, whats in known.items():
-        sizes = zip(whats, shape_of(forward.type_of(name)), strict=False)
-        axes = {
-            axis
-            for axis, (what, size) in enumerate(sizes)
-            if what == "rows" or (what == "same" and forward.unifier.resolve(size) == count)
-        }
-        if "rows" in whats:
-            row_axes[name] = axes
-    return row_axes
+    return {
+        name: batch_axes(kinds, shape_of(forward.type_of(name)), count)
+        for name, kinds in kinds_of.items()
+        if AxisKind.BATCH in kinds
+    }
 
 
 # ---- both branches ---------------------------------------------------------------------------
