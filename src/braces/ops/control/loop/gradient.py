@@ -40,7 +40,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.ir.views import LoopView, MemoryView, StackedOutputView, Slice
+from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
 from braces.ir.walk import ancestors
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.core.differentiation import VjpContext
@@ -164,7 +164,9 @@ def _assemble(
     name, origin_of = loop.origin.name, dict[str, str]()
     memories, rows = list[MemoryView](), list[StackedOutputView]()
     for i, (item, end) in enumerate(end_of.items()):
-        memories.append(MemoryView(item.init.name, item.grad.name, end.name, f"{name}.final.{i}"))
+        memories.append(
+            MemoryView(item.init.name, item.grad.name, end.name, f"{name}.final.{i}")
+        )
         if item.contributes(grads):
             origin_of[memories[-1].final] = item.origin
     for item in slices:

@@ -70,7 +70,7 @@ from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, VarInfo
-from braces.ir.views import LoopView, MemoryView, StackedOutputView, Slice
+from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
 from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
     ResidualList,
