@@ -53,7 +53,7 @@ CONCERNS: dict[str, tuple[str, ...]] = {
     "residuals": ("ops/control/core/residuals.py",),
     "tangents": ("ops/control/construct/jvp.py",),
     "autodiff": ("passes/autodiff",),
-    "batch axis analysis": ("ops/control/batch_axis/analysis.py",),
+    "batch axis analysis": ("ops/control/batch_axis/transfer.py",),
     "padding masks": (
         "ops/control/batch_axis/masking.py",
         "ops/control/batch_axis/per_row_loops.py",
