@@ -254,9 +254,18 @@ def test_every_feature_has_its_documentation() -> None:
                 assert re.search(rf"\b{name}\b", text), (name, source[1])
 
 
-def test_every_name_of_the_page_of_features_exists() -> None:
-    named = set(re.findall(r"`@?((?:br|exe|prog|scope)(?:\.\w+)+)", prose(FEATURES)))
-    assert len(named) > 120
-    for name in named:
+# ---- names -----------------------------------------------------------------------------------
+
+NAME = re.compile(r"`@?((?:br|exe|prog|scope)(?:\.[a-zA-Z]\w*)+)")
+USER_PAGES = ("README.md", *(page for page in pages() if re.fullmatch(r"docs/\w+\.md", page)))
+
+
+@pytest.mark.parametrize("page", USER_PAGES)
+def test_every_name_of_a_page_exists(page: str) -> None:
+    for name in NAME.findall(prose(page)):
         start, _, rest = name.partition(".")
         attrgetter(rest)(br if start == "br" else OBJECTS[start])
+
+
+def test_the_page_of_features_names_most_of_the_library() -> None:
+    assert len(set(NAME.findall(prose(FEATURES)))) > 120
