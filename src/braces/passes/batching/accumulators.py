@@ -67,17 +67,18 @@ class Accumulators:
         of: The accumulators, by the names of all operators that add to them.
         links: These operators, by their names.
         added: The addends of plain additions.
+        recurrent: The next values of all other memories.
     """
 
-    def __init__(self, trips: IterationSpace, given: Collection[str] = ()) -> None:
+    def __init__(self, trips: IterationSpace, summed: Collection[str] = ()) -> None:
         """Find the accumulators.
 
         Args:
             trips: The loop.
-            given: Values that will be available as sums over all iterations.
+            summed: Values that will be available as sums over all iterations.
         """
         self.trips = trips
-        self._given = given
+        self._summed = summed
         accumulators = list(self._find_accumulators())
         self.of = {
             link.op.name: accumulator
@@ -88,6 +89,8 @@ class Accumulators:
             link.op.name: link for accumulator in accumulators for link in accumulator.links
         }
         self.added = {link.added for link in self.links.values() if link.added is not None}
+        self.recurrent = {memory.next for memory in trips.view.memories}
+        self.recurrent -= {accumulator.memory.next for accumulator in accumulators}
 
     def _find_accumulators(self) -> Iterator[Accumulator]:
         readers, results = self.trips.readers, self.trips.body.results
@@ -126,7 +129,7 @@ class Accumulators:
             return added in trips.known
         if trips.readers[added] != [link.op] or added in trips.body.results:
             return False
-        if added in self._given:
+        if added in self._summed:
             return True
         stretched = trips.stretched(maker)
         return stretched is not None and stretched.adds_up(added)

@@ -31,7 +31,6 @@ from dataclasses import replace
 
 from braces.builder.append import emit
 from braces.builder.var import Var
-from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
@@ -46,6 +45,7 @@ from braces.passes.batching.trip_space import (
     remove_ops,
 )
 from braces.passes.core.context import current_context, exceeds_limit
+from braces.passes.core.dataflow import adds_no_bytes, fixpoint, names_bound_by, needed_values
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
@@ -60,22 +60,23 @@ def _vectorize_epilogue(view: LoopView, op: Op, place: InsertionPoint) -> Replac
     if trips is None:
         return op
     tail = _Epilogue(trips)
-    for kept in tail.kept():
-        note(place.where(op), f"adds up `{kept.name}` trip by trip: a trip reads much for it")
-    if not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
+    where = place.where(op)
+    for reduction in tail.unmoved_reductions():
+        note(where, f"adds up `{reduction.name}` trip by trip: a trip reads much for it")
+    if not trips.move(op, tail.ops, tail.stacked(), "after the last"):
         return op
     return _build_distributed(trips, tail, op)
 
 
 def deferrable_ops(trips: IterationSpace) -> Collection[str]:
     """Return the names of operators that could move behind a loop."""
-    return _Epilogue(trips).able
+    return _Epilogue(trips).candidates
 
 
 def bytes_after(trips: IterationSpace) -> list[Size]:
     """Return the bytes per iteration that vectorization after the loop would add."""
     tail = _Epilogue(trips)
-    return trips.taken(tail.ops(), tail.stacked())
+    return trips.taken(tail.ops, tail.stacked())
 
 
 class _Epilogue:
@@ -84,105 +85,90 @@ class _Epilogue:
     Attributes:
         trips: The loop.
         sums: The accumulators.
-        able: Movable operators by name, for all iterations; `None` for additions to
+        candidates: Movable operators by name, for all iterations; `None` for additions to
             accumulators.
         moved: The names of those that move.
-        moved_outputs: Their outputs.
-        read: Their loop-variant operands.
+        ops: These operators, in their order.
+        outputs: Their outputs.
+        needed: Their loop-variant operands that the loop must stack.
     """
 
     def __init__(self, trips: IterationSpace) -> None:
         self.trips = trips
         self.sums = Accumulators(trips)
-        self.able = self._find_movable()
-        self.moved = set[str]()
-        self.moved_outputs = set[str]()
-        self.read = set[str]()
-        self._choose()
-
-    def ops(self) -> list[Op]:
-        """Return the operators that move, in their order."""
-        return [op for op in self.trips.body.ops if op.name in self.moved]
-
-    def needed(self) -> set[str]:
-        """Return the loop-variant operands of the moved operators that the loop must stack."""
-        return (
-            self.read
-            - self.moved_outputs
-            - {accumulator.memory.param for accumulator in self.sums.of.values()}
-        )
+        self.candidates = self._find_candidates()
+        self.moved = self._select()
+        self.ops = [op for op in trips.body.ops if op.name in self.moved]
+        self.outputs = names_bound_by(self.ops)
+        totals = {accumulator.memory.param for accumulator in self.sums.of.values()}
+        self.needed = set[str]().union(*map(trips.varying, self.ops)) - self.outputs - totals
 
     def stacked(self) -> set[str]:
         """Return the values that are newly held for all iterations."""
-        sums = {link.after for link in self.sums.links.values()}
-        sums |= {
-            link.added for link in self.sums.links.values() if link.added in self.moved_outputs
-        }
+        links = self.sums.links.values()
+        sums = {link.after for link in links} | {link.added for link in links} & self.outputs
         rows = {row.result for row in self.trips.view.rows}
-        return (self.moved_outputs | self.needed()) - rows - sums - self.trips.known
+        return (self.outputs | self.needed) - rows - sums - self.trips.known
 
-    def kept(self) -> list[Op]:
+    def unmoved_reductions(self) -> list[Op]:
         """Return additive reductions that could be folded over all iterations, and stay."""
-        ops = (op for op in self.trips.body.ops if op.name in self.able)
+        ops = (op for op in self.trips.body.ops if op.name in self.candidates)
         return [op for op in ops if op.name not in self.moved and self._sums_folded(op)]
 
     def moved_sums(self) -> list[Accumulator]:
         """Return the accumulators that leave the loop."""
-        moved = (
-            accumulator for name, accumulator in self.sums.of.items() if name in self.moved
-        )
-        return list(dict.fromkeys(moved))
+        pairs = self.sums.of.items()
+        return list(dict.fromkeys(total for name, total in pairs if name in self.moved))
 
     # ---- candidates --------------------------------------------------------------------------
 
-    def _find_movable(self) -> dict[str, AnyBatchedOp | None]:
+    def _find_candidates(self) -> dict[str, AnyBatchedOp | None]:
         """Return operators that only stacked outputs and sums depend on (reachability)."""
-        sums = {batched_op.memory.next for batched_op in self.sums.of.values()}
-        core = {memory.next for memory in self.trips.view.memories} - sums
-        able: dict[str, AnyBatchedOp | None] = {}
-        for op in reversed(self.trips.body.ops):
-            free = op.name not in self.sums.links and core.isdisjoint(op.binds())
-            batched_op = self.trips.stretched(op) if free else None
-            if batched_op is not None and not batched_op.totals <= self.sums.added:
-                batched_op = None
-            if batched_op is not None or op.name in self.sums.links:
-                able[op.name] = batched_op
-            else:
-                core.update(op.reads())
-        return able
+
+        def may_leave(op: Op) -> bool:
+            return op.name in self.sums.links or self._batched(op) is not None
+
+        ops, links = self.trips.body.ops, self.sums.links
+        needed = needed_values(ops, self.sums.recurrent, may_leave)
+        movable = (op for op in ops if needed.isdisjoint(op.binds()) and may_leave(op))
+        return {op.name: None if op.name in links else self._batched(op) for op in movable}
+
+    def _batched(self, op: Op) -> AnyBatchedOp | None:
+        """Return an operator for all iterations, if only accumulators read its totals."""
+        batched_op = self.trips.stretched(op)
+        is_valid = batched_op is not None and batched_op.totals <= self.sums.added
+        return batched_op if is_valid else None
 
     # ---- selection ---------------------------------------------------------------------------
 
-    def _choose(self) -> None:
-        ops = self.trips.body.ops
+    def _select(self) -> set[str]:
+        """Select operators worth moving, their consumers, and producers that add no bytes.
+
+        All additions to one accumulator move together.
+        """
+        ops = [op for op in self.trips.body.ops if op.name in self.candidates]
+        selected, moved_values = set[str](), set[str]()
         for op in ops:
-            if op.name in self.able and (self._is_worth_moving(op) or self._reads_moved(op)):
-                self._move(op)
-        old_count = -1
-        while old_count != len(self.moved):
-            old_count = len(self.moved)
+            if self._is_worth_moving(op) or not moved_values.isdisjoint(op.reads()):
+                links = self.sums.of[op.name].links if op.name in self.sums.of else ()
+                moved_ops = [op, *(link.op for link in links)]
+                selected.update(moved_op.name for moved_op in moved_ops)
+                moved_values |= names_bound_by(moved_ops)
+
+        def add_producers(moved: set[str]) -> set[str]:
+            operands = (self.trips.varying(op) for op in ops if op.name in moved)
+            moved, available = set(moved), self.trips.known.union(*operands)
             for op in reversed(ops):
-                if (
-                    op.name in self.able
-                    and op.name not in self.moved
-                    and self._moves_with_readers(op)
-                ):
-                    self._move(op)
+                if op.name not in moved and self._moves_with_readers(op, moved, available):
+                    moved.add(op.name)
+                    available |= self.trips.varying(op)
+            return moved
 
-    def _move(self, op: Op) -> None:
-        """Move an operator; all additions to one accumulator move together."""
-        links = self.sums.of[op.name].links if op.name in self.sums.of else ()
-        for moved in (op, *(link.op for link in links)):
-            self.moved.add(moved.name)
-            self.moved_outputs.update(moved.binds())
-            self.read.update(self.trips.varying(moved))
-
-    def _reads_moved(self, op: Op) -> bool:
-        return not self.moved_outputs.isdisjoint(op.reads())
+        return fixpoint(add_producers, selected)
 
     def _is_worth_moving(self, op: Op) -> bool:
         """Return whether an operator is worth moving for itself."""
-        link, stretched = self.sums.links.get(op.name), self.able[op.name]
+        link, stretched = self.sums.links.get(op.name), self.candidates[op.name]
         if link is not None:
             return link.added in self.trips.known
         if self._sums_folded(op):
@@ -194,25 +180,16 @@ class _Epilogue:
 
     def _sums_folded(self, op: Op) -> bool:
         """Return whether an operator sums over the folded batches of all iterations."""
-        stretched = self.able[op.name]
+        stretched = self.candidates[op.name]
         return isinstance(stretched, FoldedOp) and bool(stretched.totals)
 
-    def _moves_with_readers(self, op: Op) -> bool:
-        """Return whether an operator moves with its consumers: it needs no further stacks."""
-        results = self.trips.body.results
-        if op.name in self.sums.links or not set(op.binds()).isdisjoint(results):
+    def _moves_with_readers(self, op: Op, moved: set[str], available: set[str]) -> bool:
+        """Return whether an operator moves with its consumers: it adds no stacked bytes."""
+        readers = {reader.name for reader in self.trips.reading(op)}
+        is_result = not set(op.binds()).isdisjoint(self.trips.body.results)
+        if op.name in self.sums.links or is_result or not readers or not readers <= moved:
             return False
-        reading = [reader.name for reader in self.trips.reading(op)]
-        if not reading or not self.moved.issuperset(reading):
-            return False
-        available = self.needed() | self.trips.known
-        further = self.trips.varying(op) - available
-        moves = OPS.get(op.type).cheap and len(further) == 1
-        return not further or (moves and self.trips.bytes_of(further) <= self._saved_bytes(op))
-
-    def _saved_bytes(self, op: Op) -> int:
-        """Return the bytes of stacked values that moving an operator saves."""
-        return self.trips.bytes_of(op.binds())
+        return adds_no_bytes(op, self.trips.varying(op) - available, self.trips.bytes_of)
 
 
 # ---- building --------------------------------------------------------------------------------
@@ -224,17 +201,15 @@ def _build_distributed(trips: IterationSpace, tail: _Epilogue, op: Op) -> Replac
     loop, infos = _remaining_loop(trips, tail, op)
     place.keep(loop.to_op(), infos)
     stacked = {row.result: row.stacked for row in loop.rows}
-    for name in tail.needed() - trips.known:
+    for name in tail.needed - trips.known:
         trips.values[name] = place.var(stacked[name])
     memories = [accumulator.memory for accumulator in tail.moved_sums()]
     trips.values |= {memory.param: place.var(memory.init) for memory in memories}
     with place.building():
-        for moved in tail.ops():
+        for moved in tail.ops:
             with place.program.at(moved.source):
                 _build(trips, tail, moved)
-    inner_names = {
-        row.stacked: row.result for row in view.rows if row.result in tail.moved_outputs
-    }
+    inner_names = {row.stacked: row.result for row in view.rows if row.result in tail.outputs}
     inner_names |= {memory.final: memory.next for memory in memories}
     return {name: trips.values[inner].name for name, inner in inner_names.items()}
 
@@ -245,7 +220,7 @@ def _build(trips: IterationSpace, tail: _Epilogue, op: Op) -> None:
         link = tail.sums.links[op.name]
         trips.values[link.after] = _accumulate_all(trips, link)
         return
-    stretched = tail.able[op.name]
+    stretched = tail.candidates[op.name]
     assert stretched is not None
     summed = [name for name in op.binds() if name in tail.sums.added]
     if summed and isinstance(stretched, BatchedOp):
@@ -271,9 +246,9 @@ def _remaining_loop(
 ) -> tuple[LoopView, list[VarInfo]]:
     """Return the loop without its epilogue, and the new stacked outputs."""
     view, table = trips.view, trips.place.table
-    rows = [row for row in view.rows if row.result not in tail.moved_outputs]
+    rows = [row for row in view.rows if row.result not in tail.outputs]
     available, infos = {row.result for row in rows} | trips.known, list[VarInfo]()
-    for name in sorted(tail.needed() - available):
+    for name in sorted(tail.needed - available):
         type_ = trips.type_of(name)
         assert isinstance(type_, TensorType)
         stacked = TensorType(type_.dtype, (trips.length, *type_.shape))
@@ -282,7 +257,7 @@ def _remaining_loop(
     summed = [accumulator.memory for accumulator in tail.moved_sums()]
     loop = replace(
         view,
-        content=remove_ops(view.content, tail.ops()),
+        content=remove_ops(view.content, tail.ops),
         memories=tuple(memory for memory in view.memories if memory not in summed),
         rows=tuple(rows),
         length=trips.length,

@@ -31,6 +31,7 @@ from braces.passes.batching.trip_space import (
     remove_ops,
 )
 from braces.passes.core.context import current_context, exceeds_limit
+from braces.passes.core.dataflow import names_bound_by, select_with_producers
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import is_in_inference_mode, is_random
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
@@ -73,29 +74,30 @@ def movable_ops(trips: IterationSpace) -> dict[str, AnyBatchedOp]:
     return movable
 
 
+def values_before(trips: IterationSpace) -> set[str]:
+    """Return the values that can be available for all iterations before a loop."""
+    movable = movable_ops(trips)
+    return trips.known | names_bound_by(op for op in trips.body.ops if op.name in movable)
+
+
 def _select_movable(trips: IterationSpace, candidates: Collection[str]) -> list[Op]:
     """Return the operators that move: expensive ones, their producers and cheap consumers.
 
     If there is no recurrence and all operators can move, all do, and no loop remains.
     """
-    if not trips.view.memories and all(op.name in candidates for op in trips.body.ops):
-        return [*trips.body.ops]
-    moved, needed = set[str](), set[str]()
+    movable = [op for op in trips.body.ops if op.name in candidates]
+    if not trips.view.memories and len(movable) == len(trips.body.ops):
+        return movable
     summed = Accumulators(trips).added if candidates else set[str]()
-    for op in reversed(trips.body.ops):
-        if op.name not in candidates:
-            continue
-        needs = not needed.isdisjoint(op.binds())
-        if needs or (summed.isdisjoint(op.binds()) and _is_worth_moving(trips, op)):
-            moved.add(op.name)
-            needed.update(op.reads())
-    moved_outputs = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
-    for op in trips.body.ops:
-        follows = trips.varying(op) <= moved_outputs and summed.isdisjoint(op.binds())
-        if op.name in candidates and follows and _is_no_larger(trips, op):
-            moved.add(op.name)
-            moved_outputs.update(op.binds())
-    return [op for op in trips.body.ops if op.name in moved]
+
+    def is_worth_moving(op: Op) -> bool:
+        return summed.isdisjoint(op.binds()) and _is_worth_moving(trips, op)
+
+    def may_follow(op: Op, moved_values: set[str]) -> bool:
+        follows = trips.varying(op) <= moved_values and summed.isdisjoint(op.binds())
+        return follows and _is_no_larger(trips, op)
+
+    return select_with_producers(movable, is_worth_moving, may_follow)
 
 
 def _is_worth_moving(trips: IterationSpace, op: Op) -> bool:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Operand, Output, PartitionView, view_of
@@ -45,9 +46,13 @@ from braces.ops.control.construct.build import append_construct
 from braces.ops.control.partition.residuals import find_linear_values
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
 from braces.passes.batching.trip_space import IterationSpace
+from braces.passes.core.dataflow import names_bound_by
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
-from braces.passes.rows.fission_parts import StepFission, names_bound_by
+from braces.passes.rows.fission_parts import Part, StepFission
+
+NOTES = {Part.PROLOGUE: "needs slices alone", Part.EPILOGUE: "no later trip needs"}
+"""Property of the operators of a part, for `explain`."""
 
 
 def split_ragged_steps(program: ProgramDef) -> ProgramDef:
@@ -70,25 +75,19 @@ def _split_step(op: Op, place: InsertionPoint) -> Replacement:
     trips = IterationSpace.of(loop, owner, place.outer) if is_unchanged else None
     if trips is None:
         return op
-    parts = StepFission(view, trips)
-    if parts.waiting:
+    step = StepFission(view, trips)
+    if step.waiting:
         why = "though it needs slices alone: which rows run is not known before"
-        note(place.where(op), f"computes {_format_names(parts.waiting)} in each trip, {why}")
-    op_groups = (parts.before, parts.others(), parts.after)
-    if sum(map(bool, op_groups)) < 2:
+        note(place.where(op), f"computes {_format_names(step.waiting)} in each trip, {why}")
+    parts = {part: step.ops_of(part) for part in Part if part is not Part.SHARED}
+    if sum(map(bool, parts.values())) < 2:
         return op
-    _note_parts(place.where(op), parts)
+    for part, why in NOTES.items():
+        if parts[part]:
+            names = _format_names(parts[part])
+            note(place.where(op), f"has what {why} in a branch of its own: {names}")
     with place.building():
-        return _build_parts(place, parts, op_groups)
-
-
-def _note_parts(where: str, parts: StepFission) -> None:
-    for ops, why in (
-        (parts.before, "needs slices alone"),
-        (parts.after, "no later trip needs"),
-    ):
-        if ops:
-            note(where, f"has what {why} in a branch of its own: {_format_names(ops)}")
+        return _build_parts(place, step, parts)
 
 
 def _format_names(ops: Iterable[Op]) -> str:
@@ -96,24 +95,26 @@ def _format_names(ops: Iterable[Op]) -> str:
 
 
 def _build_parts(
-    place: InsertionPoint, parts: StepFission, each: Sequence[Sequence[Op]]
+    place: InsertionPoint, step: StepFission, parts: Mapping[Part, Sequence[Op]]
 ) -> dict[str, str]:
     """Append a branch for each part; return the outputs of the branch, by name."""
-    view, body, new_names = parts.view, parts.body, dict[str, str]()
-    unbound_results = {*body.results} - names_bound_by(op for ops in each for op in ops)
-    for i, ops in enumerate(each):
-        later = {name for others in each[i + 1 :] for op in others for name in op.reads()}
-        own = names_bound_by(ops) | (unbound_results if i == 1 else set[str]())
+    view, body, new_names = step.view, step.body, dict[str, str]()
+    remaining = list(parts.values())
+    unbound_results = {*body.results} - names_bound_by(chain.from_iterable(remaining))
+    for part, ops in parts.items():
+        del remaining[0]
+        later = {name for op in chain.from_iterable(remaining) for name in op.reads()}
+        own = names_bound_by(ops) | (unbound_results if part is Part.CORE else set[str]())
         outs = [n for n in body.vars if n in own and n in later | _result_names(view.outs)]
         sums = [n for n in body.vars if n in own and n in _result_names(view.sums)]
         if outs or sums:
-            new_names |= _append_part(place, parts, ops, outs, sums, new_names)
+            new_names |= _append_part(place, step, ops, outs, sums, new_names)
     return {out.name: new_names[out.results[0]] for out in view.outputs}
 
 
 def _append_part(
     place: InsertionPoint,
-    parts: StepFission,
+    step: StepFission,
     ops: Sequence[Op],
     outs: Sequence[str],
     sums: Sequence[str],
@@ -123,20 +124,20 @@ def _append_part(
 
     Args:
         place: Insertion point of the branch.
-        parts: All parts.
+        step: All parts.
         ops: The operators of this one.
         outs: Its results with the batch axis.
         sums: Its results that are sums over the batch axis.
         earlier_outputs: The outputs of the parts before.
     """
-    view, linear = parts.view, find_linear_values(parts.view, 0)
-    content = _part_content(parts, ops, (*outs, *sums))
+    view, linear = step.view, find_linear_values(step.view, 0)
+    content = _part_content(step, ops, (*outs, *sums))
     operands = {row.params[0]: row for row in view.rows}
     params = [name for name, info in content.vars.items() if info.kind == ARGUMENT]
-    operand_names = (name for name in params if name != parts.case.valid)
+    operand_names = (name for name in params if name != step.case.valid)
     op = replace(
         view,
-        cases=(replace(parts.case, content=content),),
+        cases=(replace(step.case, content=content),),
         rows=tuple(
             operands.get(name) or Operand(earlier_outputs[name], (name,), name in linear)
             for name in operand_names
@@ -150,13 +151,13 @@ def _append_part(
     return dict(zip((*outs, *sums), names, strict=True))
 
 
-def _part_content(parts: StepFission, ops: Sequence[Op], results: Iterable[str]) -> Body:
+def _part_content(step: StepFission, ops: Sequence[Op], results: Iterable[str]) -> Body:
     """Return the case of one part, with the operators without batch axis that it reads."""
-    body, part_names, needed = parts.body, {op.name for op in ops}, {parts.case.valid, *results}
+    body, part_names, needed = step.body, {op.name for op in ops}, {step.case.valid, *results}
     case_ops = list[Op]()
     for op in reversed(body.ops):
-        is_shared_operand = parts.is_shared(op) and not needed.isdisjoint(op.binds())
-        if op.name in part_names or is_shared_operand:
+        is_shared = step.labels[op.name] is Part.SHARED
+        if op.name in part_names or (is_shared and not needed.isdisjoint(op.binds())):
             case_ops.append(op)
             needed.update(op.reads())
     own = names_bound_by(case_ops)

@@ -13,14 +13,19 @@ becomes
     core      (v, h, p) { s = add(x=p, y=h)  return s }       stays in the loop
     epilogue  (v, s) { q = matmul(x=s, y=u)  return q }       vectorized after the loop
 
-Two reachability queries give the candidates: forward from the carries for the prologue, and
-backward from their next values for the epilogue. A cost filter keeps expensive operators and
-their cheap neighbours. A fixpoint then drops operators whose values cannot cross between parts.
+`StepFission` labels each operator with its part, by dataflow:
+
+1. Two reachability queries give the candidates: forward from the scanned inputs for the
+   prologue, and backward from the next values of the carries for the epilogue.
+2. A cost filter selects expensive operators and their cheap neighbours.
+3. A fixpoint drops operators whose values cannot cross between the parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import TypeAlias
 
 from braces.define.decorator import OPS
 from braces.dtypes import known_bytes
@@ -29,94 +34,108 @@ from braces.ir.views import PartitionView
 from braces.passes.batching.accumulators import Accumulators
 from braces.passes.batching.flatten_trips import FlattenedCase
 from braces.passes.batching.trip_space import IterationSpace, is_expensive
-from braces.passes.loops.vectorize_before import movable_ops
+from braces.passes.core.dataflow import (
+    adds_no_bytes,
+    fixpoint,
+    names_bound_by,
+    needed_values,
+    select_with_producers,
+)
+from braces.passes.loops.vectorize_before import values_before
+
+OpsByName: TypeAlias = dict[str, Op]
+
+
+class Part(Enum):
+    """Part of a step; shared operators have no batch axis, and are recomputed in each part."""
+
+    PROLOGUE = auto()
+    CORE = auto()
+    EPILOGUE = auto()
+    SHARED = auto()
 
 
 class StepFission:
-    """Assignment of the operators of a step to prologue, core and epilogue, if it pays.
-
-    Operators without batch axis belong to no part: they are recomputed in each part that reads
-    them.
+    """Labels of the operators of a step for loop fission.
 
     Attributes:
         view: The branch, which has one case.
-        trips: The loop around it.
-        body: Its case.
-        folding: The case, for all iterations at once.
+        case: The case.
+        body: Its block.
         known: Values that can be available for all iterations before the loop.
         waiting: Expensive operators that depend only on an unknown mask.
-        able_before: Candidates of the prologue, by name: all operands are known.
-        before: The prologue.
-        able_after: Candidates of the epilogue, by name: no later iteration depends on them.
-        after: The epilogue.
-        late: The outputs that no later iteration reads.
+        prologue_candidates: Operators whose operands are all known, by name.
+        epilogue_candidates: Operators that no later iteration depends on, by name.
+        labels: The part of each operator, by name.
     """
 
     def __init__(self, view: PartitionView, trips: IterationSpace) -> None:
-        self.view = view
-        self.trips = trips
-        (self.case,) = view.cases
-        self.folding = FlattenedCase(view, trips.type_of, trips.length * self.case.count)
-        self.body = self.folding.body
-        self._ops = self.body.ops
-        self._moving = {row.params[0] for row in view.rows if trips.varies(row.source)}
-        self._shared = set(self._values_without_batch_axis())
+        self.view, self._trips = view, trips
+        (self.case,), (self.body,) = view.cases, view.bodies
+        self._flattened = FlattenedCase(view, trips.type_of, trips.length * self.case.count)
+        self._scanned = {row.params[0] for row in view.rows if trips.varies(row.source)}
+        self._uniform = self._values_without_batch_axis()
+        self.labels = {
+            op.name: Part.SHARED if self._uniform.issuperset(op.binds()) else Part.CORE
+            for op in self.body.ops
+        }
         self.known, self.waiting = set[str](), list[Op]()
-        self.able_before = self._prologue_candidates()
-        self.before = self._close_prologue(self._select_prologue(self.able_before))
-        self.late = self._late_outputs()
-        self.able_after = self._epilogue_candidates()
-        self.after = self._close_epilogue(self._select_epilogue(self.able_after))
+        self.prologue_candidates = self._find_prologue_candidates()
+        self._label(Part.PROLOGUE, self._close_prologue(self._select_prologue()))
+        self.epilogue_candidates = self._find_epilogue_candidates()
+        self._label(Part.EPILOGUE, self._close_epilogue(self._select_epilogue()))
 
-    def others(self) -> list[Op]:
-        """Return the operators of the core, without those that are shared."""
-        moved_names = {op.name for op in (*self.before, *self.after)}
-        return [op for op in self._ops if op.name not in moved_names and not self.is_shared(op)]
+    def ops_of(self, part: Part) -> list[Op]:
+        """Return the operators of a part."""
+        return [op for op in self.body.ops if self.labels[op.name] is part]
 
-    def is_shared(self, op: Op) -> bool:
-        """Return whether an operator has no batch axis and is recomputed in each part."""
-        return self._shared.issuperset(op.binds())
+    def _label(self, part: Part, ops: OpsByName) -> None:
+        """Label operators with a part, if that takes work out of the loop."""
+        if any(is_expensive(op) or self._sums_over_batch(op) for op in ops.values()):
+            self.labels.update(dict.fromkeys(ops, part))
 
-    def _values_without_batch_axis(self) -> Iterator[str]:
-        """Yield the values without batch axis, and the validity mask and its dependents."""
-        same = {self.case.valid}
-        yield self.case.valid
-        for op in self._ops:
-            plain = op.name in self.folding.ops and not OPS.get(op.type).may_fail(op.attrs)
-            if (
-                plain
-                and same.issuperset(self._case_operands(op))
-                and not self._varies_outside(op)
-            ):
-                same.update(op.binds())
-                yield from op.binds()
+    def _values_without_batch_axis(self) -> set[str]:
+        """Return the values without batch axis, and the validity mask and its dependents."""
+        uniform = {self.case.valid}
+        for op in self.body.ops:
+            is_recomputable = self._is_flattened(op) and not OPS.get(op.type).may_fail(op.attrs)
+            if is_recomputable and uniform.issuperset(self._case_operands(op)):
+                uniform.update(op.binds())
+        return uniform
 
     def _case_operands(self, op: Op) -> set[str]:
         """Return the operands of an operator that belong to the case."""
         return self.body.vars.keys() & {*op.reads()}
 
-    def _varies_outside(self, op: Op) -> bool:
-        """Return whether an operator captures a loop-variant value from outside the case."""
-        outside = {*op.reads()} - self.body.vars.keys()
-        return any(map(self.trips.varies, outside))
+    def _is_flattened(self, op: Op) -> bool:
+        """Return whether an operator can run for all iterations, with invariant captures."""
+        captures = {*op.reads()} - self.body.vars.keys()
+        return op.name in self._flattened.ops and not any(map(self._trips.varies, captures))
 
     def _is_movable(self, op: Op) -> bool:
-        is_movable = op.name in self.folding.ops and not self.is_shared(op)
-        return is_movable and not self._varies_outside(op)
+        return self.labels[op.name] is Part.CORE and self._is_flattened(op)
+
+    def _sums_over_batch(self, op: Op) -> bool:
+        return not self._flattened.totals.isdisjoint(op.binds())
 
     def _bytes(self, names: Iterable[str]) -> int:
         """Return the bytes of these values in one iteration."""
-        return sum(known_bytes(self.folding.types[name]) for name in names)
+        return sum(known_bytes(self._flattened.types[name]) for name in names)
+
+    def _names_read_outside(self, moved: OpsByName, *parts: Part) -> set[str]:
+        """Return the names that the other operators of these parts read."""
+        others = (op for part in parts for op in self.ops_of(part) if op.name not in moved)
+        return {name for op in others for name in op.reads()}
 
     # ---- prologue ----------------------------------------------------------------------------
 
-    def _prologue_candidates(self) -> dict[str, Op]:
-        available = self.trips.known.union(*(op.binds() for op in self._early_ops()))
+    def _find_prologue_candidates(self) -> OpsByName:
+        available = values_before(self._trips)
         known_params = {row.params[0] for row in self.view.rows if row.source in available}
-        candidates, known = dict[str, Op](), (known_params & self._moving) | self._shared
-        for op in self._ops:
-            sums = not self.folding.totals.isdisjoint(op.binds())
-            if self._is_movable(op) and self._case_operands(op) <= known and not sums:
+        candidates, known = OpsByName(), (known_params & self._scanned) | self._uniform
+        for op in self.body.ops:
+            is_known = self._is_movable(op) and self._case_operands(op) <= known
+            if is_known and not self._sums_over_batch(op):
                 candidates[op.name] = op
                 known.update(op.binds())
         if self.case.mask not in available:
@@ -125,126 +144,104 @@ class StepFission:
         self.known = known
         return candidates
 
-    def _early_ops(self) -> list[Op]:
-        """Return the operators around the branch without dependence on other iterations."""
-        movable_names = movable_ops(self.trips)
-        return [op for op in self.trips.body.ops if op.name in movable_names]
+    def _select_prologue(self) -> OpsByName:
+        """Select expensive operators, their producers, and consumers that are no larger."""
 
-    def _select_prologue(self, candidates: dict[str, Op]) -> dict[str, Op]:
-        """Return expensive operators, their producers, and consumers that are no larger."""
-        moved, needed = set[str](), set[str]()
-        for op in reversed(candidates.values()):
-            if is_expensive(op) or not needed.isdisjoint(op.binds()):
-                moved.add(op.name)
-                needed.update(op.reads())
-        moved_values = names_bound_by(op for op in candidates.values() if op.name in moved)
-        for op in candidates.values():
-            operands = self._case_operands(op) - self._shared
-            is_no_larger = self._bytes(op.binds()) <= self._bytes(operands)
-            if operands <= moved_values and is_no_larger and len([*op.binds()]) == 1:
-                moved.add(op.name)
-                moved_values.update(op.binds())
-        return {name: op for name, op in candidates.items() if name in moved}
+        def may_follow(op: Op, moved_values: set[str]) -> bool:
+            operands, results = self._case_operands(op) - self._uniform, [*op.binds()]
+            is_no_larger = self._bytes(results) <= self._bytes(operands)
+            return operands <= moved_values and is_no_larger and len(results) == 1
 
-    def _close_prologue(self, moved: dict[str, Op]) -> list[Op]:
+        candidates = [*self.prologue_candidates.values()]
+        selected = select_with_producers(candidates, is_expensive, may_follow)
+        return {op.name: op for op in selected}
+
+    def _close_prologue(self, selected: OpsByName) -> OpsByName:
         """Drop operators whose outputs lack the batch axis where other parts read them."""
-        old_count, params, results = -1, set(self.body.params), set(self.body.results)
-        while old_count != len(moved):
-            old_count, available = (
-                len(moved),
-                names_bound_by(moved.values()) | self._shared | params,
-            )
-            others = (op for op in self._ops if op.name not in moved)
-            elsewhere = {name for op in others for name in op.reads()}
-            for name, op in list(moved.items()):
-                crossing, own_results = elsewhere & {*op.binds()}, results & {*op.binds()}
-                has_batch_axis = all(map(self.folding.crosses, crossing))
-                has_batch_axis = has_batch_axis and all(map(self.folding.is_row, own_results))
-                if not has_batch_axis or not self._case_operands(op) <= available:
-                    del moved[name]
-        return list(moved.values()) if any(map(is_expensive, moved.values())) else []
+        params, results = {*self.body.params}, {*self.body.results}
+
+        def drop(moved: OpsByName) -> OpsByName:
+            available = names_bound_by(moved.values()) | self._uniform | params
+            read_outside = self._names_read_outside(moved, Part.CORE, Part.SHARED)
+            return {
+                name: op
+                for name, op in moved.items()
+                if all(map(self._flattened.crosses, read_outside & {*op.binds()}))
+                and all(map(self._flattened.is_row, results & {*op.binds()}))
+                and self._case_operands(op) <= available
+            }
+
+        return fixpoint(drop, selected)
 
     # ---- epilogue ----------------------------------------------------------------------------
 
-    def _late_outputs(self) -> set[str]:
+    def _unread_outputs(self) -> set[str]:
         """Return the outputs of the branch that no later iteration reads."""
-        trips, sums = self.trips, Accumulators(self.trips, {out.name for out in self.view.sums})
-        core = {memory.next for memory in trips.view.memories}
-        core -= {accumulator.memory.next for accumulator in sums.of.values()}
-        for op in reversed(trips.body.ops):
-            if op.name in sums.links or op.name == self.view.origin.name:
-                continue
-            if not core.isdisjoint(op.binds()) or trips.stretched(op) is None:
-                core.update(op.reads())
-        rows = {out.name for out in self.view.outs} - core
-        return rows | ({out.name for out in self.view.sums} & sums.added)
+        trips, sums = self._trips, {out.name for out in self.view.sums}
+        accumulators = Accumulators(trips, sums)
 
-    def _epilogue_candidates(self) -> dict[str, Op]:
-        results = {out.name: out.results[0] for out in self.view.outputs}
-        core = {result for name, result in results.items() if name not in self.late}
-        candidates, prologue_names = dict[str, Op](), {op.name for op in self.before}
-        for op in reversed(self._ops):
-            if op.name in prologue_names or self.is_shared(op):
-                continue
-            if core.isdisjoint(op.binds()) and self._is_movable(op):
-                candidates[op.name] = op
-            else:
-                core.update(op.reads())
-        return dict(reversed(candidates.items()))
+        def may_leave(op: Op) -> bool:
+            return op.name in accumulators.links or trips.stretched(op) is not None
 
-    def _select_epilogue(self, candidates: dict[str, Op]) -> dict[str, Op]:
-        """Return expensive operators, their consumers, and closed producers."""
-        moved, moved_values = dict[str, Op](), set[str]()
-        for name, op in candidates.items():
-            sums = not self.folding.totals.isdisjoint(op.binds())
-            if is_expensive(op) or sums or not moved_values.isdisjoint(op.reads()):
-                moved[name] = op
+        around = [op for op in trips.body.ops if op.name != self.view.origin.name]
+        needed = needed_values(around, accumulators.recurrent, may_leave)
+        return ({out.name for out in self.view.outs} - needed) | (sums & accumulators.added)
+
+    def _find_epilogue_candidates(self) -> OpsByName:
+        unread = self._unread_outputs()
+        core = {out.results[0] for out in self.view.outputs if out.name not in unread}
+        ops = self.ops_of(Part.CORE)
+        needed = needed_values(ops, core, self._is_movable)
+        return {
+            op.name: op for op in ops if self._is_movable(op) and needed.isdisjoint(op.binds())
+        }
+
+    def _select_epilogue(self) -> OpsByName:
+        """Select expensive operators, their consumers, and closed producers."""
+        selected, moved_values = OpsByName(), set[str]()
+        for name, op in self.epilogue_candidates.items():
+            pays = is_expensive(op) or self._sums_over_batch(op)
+            if pays or not moved_values.isdisjoint(op.reads()):
+                selected[name] = op
                 moved_values.update(op.binds())
-        available = names_bound_by(self.before) | self._shared | set(self.body.params)
-        old_count = -1
-        while old_count != len(moved):
-            old_count = len(moved)
-            for name, op in reversed(candidates.items()):
+        prologue_values = names_bound_by(self.ops_of(Part.PROLOGUE))
+        available = prologue_values | self._uniform | {*self.body.params}
+
+        def add(moved: OpsByName) -> OpsByName:
+            moved = dict(moved)
+            for name, op in reversed(self.epilogue_candidates.items()):
                 if name not in moved and self._moves_with_readers(op, moved, available):
                     moved[name] = op
-        return {name: op for name, op in candidates.items() if name in moved}
+            return moved
 
-    def _moves_with_readers(self, op: Op, moved: dict[str, Op], available: set[str]) -> bool:
+        return fixpoint(add, selected)
+
+    def _moves_with_readers(self, op: Op, moved: OpsByName, available: set[str]) -> bool:
         """Return whether an operator moves with its consumers: it needs nothing further."""
-        body, own = self.body, {*op.binds()}
-        readers = [other.name for other in self._ops if not own.isdisjoint(other.reads())]
-        if not readers or not moved.keys() >= {*readers} or not own.isdisjoint(body.results):
+        own = {*op.binds()}
+        readers = {other.name for other in self.body.ops if not own.isdisjoint(other.reads())}
+        is_result = not own.isdisjoint(self.body.results)
+        if is_result or not readers or not moved.keys() >= readers:
             return False
         available = available.union(*(other.reads() for other in moved.values()))
-        further = self._case_operands(op) - available
-        moves = OPS.get(op.type).cheap and len(further) == 1
-        return not further or (moves and self._bytes(further) <= self._bytes(own))
+        return adds_no_bytes(op, self._case_operands(op) - available, self._bytes)
 
-    def _close_epilogue(self, moved: dict[str, Op]) -> list[Op]:
+    def _close_epilogue(self, selected: OpsByName) -> OpsByName:
         """Drop operators that read values without batch axis, or that the core reads."""
-        old_count = -1
-        while old_count != len(moved):
-            old_count, own_values = len(moved), names_bound_by(moved.values()) | self._shared
-            others = (op for op in self._ops if op.name not in moved and not self.is_shared(op))
-            elsewhere = {name for op in others for name in op.reads()}
-            for name, op in list(moved.items()):
-                is_unread = elsewhere.isdisjoint(op.binds())
-                if not is_unread or not all(
-                    map(self._may_cross, self._case_operands(op) - own_values)
-                ):
-                    del moved[name]
-        totals = self.folding.totals
-        pays = any(
-            is_expensive(op) or not totals.isdisjoint(op.binds()) for op in moved.values()
-        )
-        return list(moved.values()) if pays else []
+
+        def drop(moved: OpsByName) -> OpsByName:
+            own_values = names_bound_by(moved.values()) | self._uniform
+            read_outside = self._names_read_outside(moved, Part.PROLOGUE, Part.CORE)
+            return {
+                name: op
+                for name, op in moved.items()
+                if read_outside.isdisjoint(op.binds())
+                and all(map(self._may_cross, self._case_operands(op) - own_values))
+            }
+
+        return fixpoint(drop, selected)
 
     def _may_cross(self, name: str) -> bool:
         """Return whether the epilogue after the loop can read a value per batch element."""
-        params = set(self.body.params) - self._moving
-        return self.folding.crosses(name) and name not in params
-
-
-def names_bound_by(ops: Iterable[Op]) -> set[str]:
-    """Return all names that some operators bind."""
-    return {name for op in ops for name in op.binds()}
+        is_invariant = name in self.body.params and name not in self._scanned
+        return self._flattened.crosses(name) and not is_invariant

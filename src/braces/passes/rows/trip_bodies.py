@@ -26,7 +26,7 @@ from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
 from braces.passes.batching.trip_space import IterationSpace, reason_not_vectorizable
 from braces.passes.core.rewrite import InsertionPoint
 from braces.passes.loops.vectorize_after import deferrable_ops
-from braces.passes.loops.vectorize_before import movable_ops
+from braces.passes.loops.vectorize_before import movable_ops, values_before
 from braces.passes.rows.fission_parts import StepFission
 
 
@@ -76,19 +76,18 @@ class LoopBlock:
         """Names of the operators that can be vectorized before the loop."""
         if self.is_body:
             return movable_ops(self.trips) if self.together else ()
-        return self._parts.able_before if self._parts else ()
+        return self._parts.prologue_candidates if self._parts else ()
 
     @cached_property
     def after(self) -> Collection[str]:
         """Names of the operators that can be vectorized after the loop."""
         if self.is_body:
             return deferrable_ops(self.trips) if self.together else ()
-        return self._parts.able_after if self._parts else ()
+        return self._parts.epilogue_candidates if self._parts else ()
 
     @cached_property
     def known(self) -> Collection[str]:
         """Names of values that can be available for all iterations before the loop."""
         if self.is_body:
-            moved_outputs = (op.binds() for op in self.trips.body.ops if op.name in self.before)
-            return self.trips.known.union(*moved_outputs)
+            return values_before(self.trips) if self.together else self.trips.known
         return self._parts.known if self._parts else ()
