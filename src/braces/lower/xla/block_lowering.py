@@ -40,6 +40,7 @@ from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.checks.check_codes import CheckCodes, RunStatus, record_code, record_failure
 from braces.lower.checks.run_checks import read_check_code, read_dynamic_sizes
+from braces.lower.interrupt.run_handle import STOPPED
 from braces.lower.sharding.local_rows import RowShards
 from braces.lower.sharding.partitioner_fixes import compute_on_devices
 from braces.lower.sharding.sharding import Placement
@@ -59,11 +60,10 @@ from braces.lower.xla.concrete_attributes import (
 )
 from braces.lower.xla.fused_initializers import BatchedInitializers
 from braces.lower.xla.interruptible_loops import (
-    STOPPED,
-    ask_next_end,
     build_interruptible_scan,
+    build_interruptible_while,
+    call_next_end,
     first_iterations,
-    repeat,
 )
 from braces.lower.xla.vmap_loops import is_vectorizable
 from braces.ops.control.core.block_op import BlockOp, Lowering
@@ -101,8 +101,8 @@ class Lowerer:
             at least 1.
         commits: Selects next values where they are computed.
         infos: The variables of the main block.
-        ticket: Identifies the run to the callback of interruptible loops; `None` if loops
-            cannot be interrupted.
+        run_number: Number of the run's handle, for the callback of interruptible loops; `None`
+            if loops cannot be interrupted.
         timed: Whether all loops are interruptible, or only those without a known trip count.
         loops: The interruptible loops, by number: the path of the block and the operator.
         scope: Returns the name of an operator in XLA code.
@@ -119,7 +119,7 @@ class Lowerer:
     check_nan: bool = False
     target: Target = OTHER
     infos: Mapping[str, VarInfo] = field(default_factory=dict[str, VarInfo])
-    ticket: Any = None
+    run_number: Any = None
     timed: bool = False
     loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
     rounded: frozenset[str] = frozenset()
@@ -389,14 +389,14 @@ class OpLowering:
     ) -> Any:
         """Build a while loop, interruptible if the run needs it."""
         lowerer = self.lowerer
-        if lowerer.ticket is None or not (endless or lowerer.timed):
+        if lowerer.run_number is None or not (endless or lowerer.timed):
             return lax.while_loop(check, step, carry)
         lowerer.loops.append((block_path(self.path, self.op), self.op))
         loop = len(lowerer.loops) - 1
 
         first = first_iterations(self.op, lowerer.infos, lowerer.sizes)
-        (trip, values, state), end = repeat(
-            check, step, carry, lambda trip: ask_next_end(trip, lowerer.ticket, loop), first
+        (trip, values, state), end = build_interruptible_while(
+            check, step, carry, lambda at: call_next_end(at, lowerer.run_number, loop), first
         )
         return trip, values, record_failure(state, STOP_CHECK, end == STOPPED)
 
@@ -410,7 +410,7 @@ class OpLowering:
         if self.lowerer.placement is not None and self._are_alone(carry, length):
             with suppress(BracesError):  # a user's kernel that JAX cannot vectorize
                 return carry, jax.vmap(lambda x: step(carry, x)[1])(xs)
-        if self.lowerer.ticket is None or not self.lowerer.timed or not length:
+        if self.lowerer.run_number is None or not self.lowerer.timed or not length:
             return lax.scan(step, carry, xs, length=length, reverse=reverse)
         return build_interruptible_scan(
             step, carry, xs, length, reverse, partial(self.repeat, endless=False)

@@ -26,6 +26,7 @@ from braces.lower.checks.out_of_memory import (
 from braces.lower.interpret.interpreter import describe_location
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.lower.interrupt.deadline import CancellationToken
+from braces.lower.interrupt.run_handle import current_handle
 from braces.lower.xla.block_lowering import (
     NAN_CHECK,
     STOP_CHECK,
@@ -42,7 +43,7 @@ from braces.lower.xla.check_points import (
 from braces.lower.xla.commit import Commits, find_early_updates
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.fused_initializers import BatchedInitializers
-from braces.lower.xla.interruptible_loops import may_be_interruptible, ticket
+from braces.lower.xla.interruptible_loops import may_be_interruptible
 from braces.lower.xla.narrow_dtypes import from_carriers
 from braces.passes.rows.pad_row_count import EXACT, pad_for_run
 from braces.runtime.backend import interpreted
@@ -326,14 +327,14 @@ class CompiledPlan:
         if len(run.feeds) > self.fed:  # some only determine sizes
             del arguments[len(run.states) + self.fed :]
         if self.asks:
-            arguments.append(self._ticket(run.watch))
+            arguments.append(self._run_number(run.watch))
         return arguments
 
-    def _ticket(self, watch: CancellationToken) -> Any:
-        """Return the number by which the loops of this run find the watch."""
-        run_ticket = ticket()
-        run_ticket.begin(watch)
-        return run_ticket.array
+    def _run_number(self, token: CancellationToken) -> Any:
+        """Return the number by which the loops of this run find the cancellation token."""
+        handle = current_handle()
+        handle.begin(token)
+        return handle.array
 
     def _executable(self, form: CompileVariant, run: Run) -> Executable:
         """Return the code for the inputs of a run, often that of the last run."""
@@ -457,7 +458,7 @@ class CompiledPlan:
 
         def function(*inputs: Any) -> Any:
             inputs = lowerer.draws.begin(inputs)
-            *values, lowerer.ticket = inputs if self.asks else (*inputs, None)
+            *values, lowerer.run_number = inputs if self.asks else (*inputs, None)
             lowerer.loops = []
             env = dict(zip((*plan.states, *plan.feeds), values, strict=True))
             commits = Commits((*flags, STOP_CHECK), (*limits, 0), dict(env), places)
