@@ -1,16 +1,18 @@
 """Tracing JIT of the interpreter: hot runs of small kernels become one compiled call.
 
 Dispatching a compiled kernel takes far longer than computing a few numbers, and the interpreter
-dispatches one kernel per operator. A *hot trace* (`Bundle`) is a sequence of adjacent small
-kernels of one block. It counts its runs for each key, which is the tuple of sizes that the
-kernels depend on:
+dispatches one kernel per operator. A `HotTrace` is a sequence of adjacent small kernels of one
+block. It counts its runs for each key, which is the tuple of sizes that the kernels depend on:
 
     COLD      runs <= target.hot: kernels are dispatched one by one
       |       runs > target.hot and every size is known
-    HOT       kernels are dispatched one by one a last time, then fused (`_fuse_piece`)
+    HOT       kernels are dispatched one by one a last time, then fused
       |
-      +--> COMPILED   one call for each piece; an entry evicted at MOST_SIZES is COLD again
-      +--> REFUSED    fusion failed: the key maps to no pieces, kernels stay one by one
+      +--> COMPILED   one call for each piece; an entry evicted at `MAX_SIZE_SETS` is COLD again
+      +--> REFUSED    fusion failed: kernels stay one by one
+
+`FusionTable` is this state machine. A second one is for the block of a loop that is one trace:
+`run_between` fuses it with the functions of the construct before and after it.
 
 In a fused call each kernel is a computation of its own (`Kernel.inner`), compiled with the
 options that it has alone, so the results have the same bits. Values without later readers are
@@ -25,8 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import groupby, islice
-from typing import Any, TypeAlias, final
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, final
 
 from braces.define.core.kernel_call import is_out_of_memory, reraise_foreign
 from braces.dtypes import TensorType, Type
@@ -51,11 +54,12 @@ Constants: TypeAlias = dict[SpecializedKernel, Sequence[Any]]
 SpecializedPair: TypeAlias = tuple[Kernel, SpecializedKernel]
 """An operator, and its specialization for the sizes of a run."""
 FusedFunction: TypeAlias = Callable[..., tuple[Any, list[Any]]]
-SizeKey: TypeAlias = tuple[int | None, ...]
-"""The sizes of a run that a trace depends on."""
+Key: TypeAlias = tuple[Any, ...]
+"""The properties of a run that fused code depends on; sizes that are unknown are `None`."""
+Code = TypeVar("Code")
 
 MAX_PIECE_OPS = MAX_CODEGEN_PARTS // 8
-"""Operators per piece at most: XLA compiles one computation in at most `MOST_PARTS` parts."""
+"""Operators of a piece: XLA compiles a computation in at most `MAX_CODEGEN_PARTS` parts."""
 MAX_COUNTED_KEYS = 1024
 
 
@@ -92,6 +96,57 @@ class FusedKernel:
         return True
 
 
+class TraceState(Enum):
+    """State of a trace for a key; it is COMPILED where its table has code."""
+
+    COLD = auto()
+    HOT = auto()
+    REFUSED = auto()
+
+
+@final
+class FusionTable(Generic[Code]):
+    """Fused code of a trace, and its state for each key.
+
+    Attributes:
+        code: The code of COMPILED keys.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._hot, self._runs = target.hot, dict[Key, int]()
+        self.code: dict[Key, Code | Literal[TraceState.REFUSED]] = {}
+
+    def advance(self, key: Key) -> Code | TraceState:
+        """Count a run; return the code if it is COMPILED, else the state."""
+        code = self.code.get(key)
+        if code is not None:
+            return code
+        if len(self._runs) >= MAX_COUNTED_KEYS:
+            self._runs.clear()
+        runs = self._runs[key] = self._runs.get(key, 0) + 1
+        return TraceState.HOT if runs > self._hot and None not in key else TraceState.COLD
+
+    def fuse(self, key: Key, fuse: Callable[[], Code]) -> Code | TraceState:
+        """Enter the code of a HOT key; if fusion fails, the key is REFUSED.
+
+        A full table evicts its oldest entry, whose count restarts.
+        """
+        if len(self.code) >= MAX_SIZE_SETS:
+            oldest = next(iter(self.code))
+            self.code.pop(oldest, None)
+            self._runs.pop(oldest, None)
+        try:
+            code = fuse()
+        except Exception as error:
+            _reraise_unrelated(error)
+            code = TraceState.REFUSED
+        self.code[key] = code
+        return code
+
+
+Pieces: TypeAlias = tuple[Kernel | FusedKernel, ...]
+
+
 @final
 class HotTrace:
     """Hot trace: kernels that follow one another in a block.
@@ -114,9 +169,8 @@ class HotTrace:
         shapes = tuple(type_.shape for type_ in types.values() if isinstance(type_, TensorType))
         named = {name for kernel in kernels for name in kernel.names}
         self._names = tuple(sorted(named | set(dimensions(shapes))))
-        self._runs: dict[Any, int] = {}
-        self._betweens: dict[Any, FusedRegion | None] = {}
-        self._pieces: dict[SizeKey, tuple[Kernel | FusedKernel, ...]] = {}
+        self._pieces = FusionTable[Pieces](target)
+        self._regions = FusionTable[FusedRegion](target)
 
     def run(self, env: Env, sizes: Sizes, constants: Constants) -> bool:
         """Run the trace if it is hot; `env` gains the results that are read later.
@@ -130,15 +184,14 @@ class HotTrace:
             `True` if the kernels ran. On `False` they are still to be run one by one.
         """
         key = tuple(map(sizes.get, self._names))
-        pieces = self._pieces.get(key)
+        pieces = self._pieces.advance(key)
         try:
-            if pieces:
+            if type(pieces) is tuple:
                 return _run_pieces(pieces, env, sizes, constants)
-            if pieces is None and self._is_hot(key):
+            if pieces is TraceState.HOT:
                 for kernel in self._kernels:
                     kernel.run(env, sizes, constants)
-                _evict_oldest(self._pieces, self._runs)
-                self._pieces[key] = self._made(env, sizes)
+                self._pieces.fuse(key, lambda: self._fuse_pieces(env, sizes))
                 return True
         except Exception as error:
             _reraise_unrelated(error)
@@ -160,53 +213,32 @@ class HotTrace:
             The results of the last function; `None` if everything is still to be run one by
             one.
         """
-        inner = tuple(map(sizes.get, self._names))
-        pieces = self._pieces.get(inner)
-        if not pieces:
+        key = tuple(map(sizes.get, self._names))
+        pieces = self._pieces.code.get(key)
+        if type(pieces) is not tuple:
             return None
         (first, before_values), (last, after_values) = before, after
-        key = (*inner, first, last, *[value.shape for value in (*before_values, *after_values)])
+        values = (*before_values, *after_values)
+        key = (*key, first, last, *[value.shape for value in values])
+        region = self._regions.advance(key)
+        if region is TraceState.HOT:
+            region = self._regions.fuse(
+                key, lambda: _fuse_region(pieces, body, env, before, after, self._target)
+            )
         try:
-            if key not in self._betweens:
-                if not self._is_hot(key):
-                    return None
-                _evict_oldest(self._betweens, self._runs)
-                self._betweens[key] = _fuse_region(
-                    pieces, body, env, before, after, self._target
-                )
-            region = self._betweens[key]
-            return None if region is None else region.run(env, (*before_values, *after_values))
+            return region.run(env, values) if type(region) is FusedRegion else None
         except Exception as error:
             _reraise_unrelated(error)
         return None
 
-    def _is_hot(self, key: tuple[Any, ...]) -> bool:
-        """Count this run; return whether the trace is hot for these sizes."""
-        if len(self._runs) >= MAX_COUNTED_KEYS:
-            self._runs.clear()
-        runs = self._runs[key] = self._runs.get(key, 0) + 1
-        return runs > self._target.hot and None not in key
-
-    def _made(self, env: Env, sizes: Sizes) -> tuple[Kernel | FusedKernel, ...]:
-        """Fuse all kernels into pieces; an empty tuple (REFUSED) if that fails."""
-        found = [(k, k.found([env[n] for n in k.reads], sizes)) for k in self._kernels]
+    def _fuse_pieces(self, env: Env, sizes: Sizes) -> Pieces:
+        """Fuse all kernels into pieces."""
+        ops = [(k, k.specialize([env[n] for n in k.reads], sizes)) for k in self._kernels]
         read_later, pieces = set(self._wanted), list[Kernel | FusedKernel]()
-        try:
-            for piece in reversed([*_split_into_pieces(found, env)]):
-                pieces.append(_fuse_piece(piece, read_later, env, self._target))
-                read_later.update(name for kernel, _ in piece for name in kernel.reads)
-        except Exception as error:
-            _reraise_unrelated(error)
-            pieces.clear()
+        for piece in reversed([*_split_into_pieces(ops, env)]):
+            pieces.append(_fuse_piece(piece, read_later, env, self._target))
+            read_later.update(name for kernel, _ in piece for name in kernel.reads)
         return tuple(reversed(pieces))
-
-
-def _evict_oldest(cache: dict[Any, Any], runs: dict[Any, int]) -> None:
-    """Evict the oldest entry of a full cache; its count restarts."""
-    if len(cache) >= MAX_SIZE_SETS:
-        oldest = next(iter(cache))
-        cache.pop(oldest, None)
-        runs.pop(oldest, None)
 
 
 def _reraise_unrelated(error: Exception) -> None:
@@ -215,9 +247,7 @@ def _reraise_unrelated(error: Exception) -> None:
         reraise_foreign(error)
 
 
-def _run_pieces(
-    pieces: Sequence[Kernel | FusedKernel], env: Env, sizes: Sizes, constants: Constants
-) -> bool:
+def _run_pieces(pieces: Pieces, env: Env, sizes: Sizes, constants: Constants) -> bool:
     for piece in pieces:
         if type(piece) is Kernel:
             piece.run(env, sizes, constants)
@@ -321,42 +351,19 @@ class FusedRegion:
 
 
 def _fuse_region(
-    pieces: Sequence[Kernel | FusedKernel],
-    body: Body,
-    env: Env,
-    before: BoundCall,
-    after: BoundCall,
-    target: Target,
-) -> FusedRegion | None:
-    """Fuse a block with the functions around it; `None` if that is not possible."""
-    (piece, *others) = pieces
-    if others or type(piece) is not FusedKernel or piece.function is None:
-        return None
-    try:
-        return _build_region(piece, piece.function, body, env, before, after, target)
-    except Exception as error:
-        _reraise_unrelated(error)
-        return None
-
-
-def _build_region(
-    piece: FusedKernel,
-    function: FusedFunction,
-    body: Body,
-    env: Env,
-    before: BoundCall,
-    after: BoundCall,
-    target: Target,
+    pieces: Pieces, body: Body, env: Env, before: BoundCall, after: BoundCall, target: Target
 ) -> FusedRegion:
+    """Fuse a block of one piece with the functions around it."""
+    piece, *others = pieces
+    if others or type(piece) is not FusedKernel or piece.function is None:
+        raise TypeError("A block of several pieces, or without computation, is not fused.")
+    function = piece.function
     (first, before_values), (last, after_values) = before, after
     _refuse_large(before_values, target)
     names, values = (*piece.constants,), (*piece.constants.values(),)
     inside = {*body.params, *piece.binds, *names}
     captures = tuple(dict.fromkeys(n for n in (*piece.reads, *body.results) if n not in inside))
-    begin, end = (
-        isolate_computation(_return_function, first),
-        isolate_computation(_return_function, last),
-    )
+    begin, end = (isolate_computation(_return_function, each) for each in (first, last))
     counts = len(piece.leading), len(values), len(captures), len(before_values)
 
     def together(*every: Any) -> tuple[Any, list[Any]]:

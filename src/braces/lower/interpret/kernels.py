@@ -101,7 +101,7 @@ class Kernel:
         values = [env[name] for name in self.reads]
         if self._learns:
             self._learn(values, sizes)
-        ready = self.found(values, sizes)
+        ready = self.specialize(values, sizes)
         if ready.check is not None and (code := int(np.asarray(ready.check(*values)))):
             raise self._definition.failure(ready.attrs, code)
         if self.constant:
@@ -137,7 +137,7 @@ class Kernel:
         )
         sizes.update((name, int(size)) for name, size in dynamic_sizes.items())
 
-    def found(self, values: Sequence[Any], sizes: Sizes) -> SpecializedKernel:
+    def specialize(self, values: Sequence[Any], sizes: Sizes) -> SpecializedKernel:
         """Return the kernel for the sizes of this run; small inputs get quick compilation."""
         quick = self._small >= 0
         if self._measured:
@@ -150,10 +150,10 @@ class Kernel:
         if ready is None:
             if len(self._ready) >= MAX_SIZE_SETS:
                 self._ready.clear()
-            ready = self._ready[key] = self._made(quick, concrete_attrs(self.op.attrs, sizes))
+            ready = self._ready[key] = self._build(quick, concrete_attrs(self.op.attrs, sizes))
         return ready
 
-    def _made(self, quick: bool, attrs: dict[str, Any]) -> SpecializedKernel:
+    def _build(self, quick: bool, attrs: dict[str, Any]) -> SpecializedKernel:
         definition, frozen = self._definition, tuple(attrs.items())
         checked = definition.check is not None
         if self._lists or self.constant:
