@@ -19,8 +19,9 @@ from braces.dtypes import TensorType
 from braces.errors import ProgramError, RunError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ProgramDef, VarInfo
 from braces.lazy import jax, jnp
+from braces.lower.checks.check_codes import start_state
 from braces.lower.interpret.interpreter import describe_location
-from braces.lower.xla.block_lowering import Lowerer, block_path, start_state
+from braces.lower.xla.block_lowering import Lowerer, block_path
 from braces.lower.xla.check_points import CheckPoint, find_check_points
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.lower.xla.x64_call import call_with_x64

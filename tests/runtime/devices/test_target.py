@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.xla.block_lowering import STOP_CHECK, Lowerer, start_state
+from braces.lower.checks.check_codes import STOP_CHECK, start_state
+from braces.lower.xla.block_lowering import Lowerer
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.runtime.plan.plan import Plan
 from braces.target import CPU, OTHER, TARGETS, target_of

@@ -15,6 +15,7 @@ failure selects:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,11 @@ from braces.lazy import jnp, lax
 MAX_CHAINED_CHECKS = 8
 """The number of checks up to which a chain compiles and runs faster than a vector."""
 
+NAN_CHECK = "@nan"
+"""The check point that records whether any operator produced a NaN."""
+STOP_CHECK = "@stop"
+"""The check point that records whether a loop was interrupted."""
+
 
 class RunStatus(NamedTuple):
     """Status of a run during computation: loops and branches carry it.
@@ -32,11 +38,18 @@ class RunStatus(NamedTuple):
     Attributes:
         running: False after a failure at which loops must stop.
         sites: By check point: 0 or the failure code of an operator; the largest length of a
-            list history that begins there; the code of a data-dependent size, see `Site.count`.
+            list history that begins there; the code of a data-dependent size, see
+            `CheckPoint.count`.
     """
 
     running: Any
     sites: dict[str, Any]
+
+
+def start_state(sites: Iterable[str]) -> RunStatus:
+    """Return the initial status: nothing has failed."""
+    zero = jnp.asarray(0, "int32")
+    return RunStatus(jnp.asarray(True), dict.fromkeys(sites, zero))
 
 
 class CheckCodes:

@@ -17,8 +17,8 @@ from braces.lower.interpret.hot_traces import HotTrace
 from braces.lower.interpret.kernels import Kernel, SpecializedKernel, compile_shared
 from braces.lower.interpret.operator_timing import OperatorClock
 from braces.lower.interrupt.deadline import CancellationToken
-from braces.lower.xla.block_lowering import has_nan
 from braces.lower.xla.concrete_attributes import Sizes, size_number
+from braces.lower.xla.lowering_hooks import has_nan
 from braces.ops.control.core.block_op import BlockOp, BoundCall
 from braces.ops.lists.stack import Stack
 from braces.scope import Scope

@@ -1,45 +1,34 @@
 """Lowering of a block to one JAX function.
 
-`Lowerer.run` calls the kernels of a block in order and interleaves these concerns. Each has its
-own module or method:
-
-- names in XLA code and profiles: `scope_name` and `jax.named_scope`, in `Lowerer.run`;
-- constructs with blocks: `BlockOp.lower`, through the interface `OpLowering`;
-- failure codes of checks: `checks/check_codes.py`, `checks/run_checks.py`, called in
-  `Lowerer._computed`;
-- data-dependent sizes: `Lowerer._check_sizes` compares them with the assumed sizes;
-- kernels that reject an assumed size: `check_points.py`, called in `Lowerer._plain`;
-- list capacities: `Lowerer._measured`, `_whole`, `_lists`, `carried` and `attrs`;
-- batched initializers: `fused_initializers.py`, called in `Lowerer._computed`;
-- sharding: `Placement.pinned` after each operator, `on_devices` around each kernel,
-  `OpLowering.in_parts` for code per device;
-- NaN checks: `has_nan`, in `Lowerer.run`;
-- commits: `commit.py`, at the end of each iteration in `Lowerer.run`;
-- interruptible and vectorized loops: `OpLowering.repeat` and `scan`, with
-  `interruptible_loops.py` and `vmap_loops.py`.
+`Lowerer.run` calls the kernels of a block in order. Other concerns are hooks that act before
+and after each operator; see `lowering_hooks.py`. Constructs with blocks are lowered by their
+definition, through the interface `OpLowering`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import islice
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
 from braces.define.type_inference import raise_run_error
-from braces.dtypes import Type, is_float
+from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.checks.check_codes import CheckCodes, RunStatus, record_code, record_failure
-from braces.lower.checks.run_checks import read_check_code, read_dynamic_sizes
+from braces.lower.checks.check_codes import (
+    NAN_CHECK,
+    STOP_CHECK,
+    RunStatus,
+    record_failure,
+    start_state,
+)
+from braces.lower.checks.run_checks import read_check_code
 from braces.lower.interrupt.run_handle import STOPPED
 from braces.lower.sharding.local_rows import RowShards
 from braces.lower.sharding.partitioner_fixes import compute_on_devices
@@ -65,15 +54,17 @@ from braces.lower.xla.interruptible_loops import (
     call_next_end,
     first_iterations,
 )
+from braces.lower.xla.list_lengths import ListLengths
+from braces.lower.xla.lowering_hooks import (
+    BlockState,
+    DynamicSizes,
+    LoweringHook,
+    NaNCheck,
+    OutputShardings,
+)
 from braces.lower.xla.vmap_loops import is_vectorizable
 from braces.ops.control.core.block_op import BlockOp, Lowering
-from braces.ops.lists.stack import ListBuffer
 from braces.target import OTHER, Target
-
-NAN_CHECK = "@nan"
-"""The check point that records whether any operator produced a NaN."""
-STOP_CHECK = "@stop"
-"""The check point that records whether a loop was interrupted."""
 
 
 def scope_name(path: str, op: Op) -> str:
@@ -130,34 +121,34 @@ class Lowerer:
     unfit: dict[str, CheckPoint] | None = None
     transposable: bool = False
 
+    def __post_init__(self) -> None:
+        self.lists = ListLengths(self.sites)
+
     def run(self, body: Body, env: dict[str, Any], path: str, state: RunStatus) -> RunStatus:
         """Lower the operators of a block; `env` gains the values that they bind."""
-        checks = CheckCodes()
+        block, hooks = BlockState(body, env, state), self._hooks()
         for op in body.ops:
             definition = OPS.get(op.type)
             here = f"{path}/{op.name}".lstrip("/")
             with jax.named_scope(self.scope(here, op)):
+                for hook in hooks:
+                    hook.before(op, here, block)
                 if isinstance(definition, BlockOp):
-                    state = self._whole(op, env, checks.record(state))
-                    view = OpLowering(self, op, env, here, state)
+                    view = OpLowering(self, op, env, here, block.record_checks())
                     env |= definition.lower(view)
-                    state = view.outer
+                    block.status = view.outer
                 else:
-                    if definition.looks_into_lists:  # nothing is read beyond the capacity
-                        state = self._whole(op, env, checks.record(state))
-                    results, state = self._plain(definition, op, body, env, here, state, checks)
-                    bind_outputs(op, results, env)
-            if self.placement is not None:
-                for name in op.binds():
-                    env[name] = self.placement.pinned(body.vars[name], env[name])
-            bound = [env[name] for name in op.binds()]
-            state = self._measured(bound, state)
-            if self.check_nan:
-                state = record_code(checks.record(state), NAN_CHECK, has_nan(bound))
-            if here in self.commits.places:
-                state = checks.record(state)
-                self.commits.choose(here, env, state.sites)
-        return checks.record(state)
+                    bind_outputs(op, self._lower_kernel(definition, op, here, block), env)
+            for hook in hooks:
+                hook.after(op, here, block)
+        return block.record_checks()
+
+    def _hooks(self) -> Sequence[LoweringHook]:
+        """Return the hooks, in the order in which they act."""
+        pins = [OutputShardings(self.placement)] if self.placement is not None else []
+        nan_checks = [NaNCheck()] if self.check_nan else []
+        sizes = DynamicSizes(self.sizes, self.rounded)
+        return [*pins, self.lists, sizes, *nan_checks, self.commits]
 
     def inside(self, body: Body, sizes: Mapping[str, int]) -> Lowerer:
         """Return the lowerer of a sub-block; `sizes` are the dimensions of this run of it."""
@@ -168,100 +159,37 @@ class Lowerer:
             changes["infos"] = {**self.infos, **body.vars}
         return replace(self, **changes) if changes else self
 
-    def _plain(
-        self,
-        definition: OpDef,
-        op: Op,
-        body: Body,
-        env: dict[str, Any],
-        here: str,
-        state: RunStatus,
-        checks: CheckCodes,
-    ) -> tuple[dict[str, Any], RunStatus]:
-        values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+    def _lower_kernel(
+        self, definition: OpDef, op: Op, path: str, block: BlockState
+    ) -> Mapping[str, Sequence[Any]]:
+        """Return the outputs by slot; zeros if the kernel rejects an assumed size."""
+        values = {slot: tuple(block.env[n] for n in names) for slot, names in op.inputs.items()}
         try:
-            return self._computed(definition, op, values, here, state, checks)
+            return self._compute(definition, op, path, values, block)
         except BracesError as error:
-            if self.unfit is None or not may_be_unfit(op, body):
+            if self.unfit is None or not may_be_unfit(op, block.body):
                 raise error.located(op.describe()) from error.__cause__
-            self.unfit[here] = CheckPoint(here, op, definition, refusal=without_traces(error))
-        if here in state.sites:
-            state = record_failure(checks.record(state), here, jnp.asarray(UNFIT_CODE, "int32"))
-        return zero_outputs(op, body, self.sizes), state
+            self.unfit[path] = CheckPoint(path, op, definition, refusal=without_traces(error))
+        if path in block.status.sites:
+            code = jnp.asarray(UNFIT_CODE, "int32")
+            block.status = record_failure(block.record_checks(), path, code)
+        return zero_outputs(op, block.body, self.sizes)
 
-    def _computed(
-        self,
-        definition: OpDef,
-        op: Op,
-        values: Values,
-        here: str,
-        state: RunStatus,
-        checks: CheckCodes,
-    ) -> tuple[dict[str, Any], RunStatus]:
-        if definition.learn_rule is not None:
-            dynamic_sizes = read_dynamic_sizes(definition, values, op.attrs)
-            state = self._check_sizes(dynamic_sizes, here, checks.record(state))
-        if (drawn := self.draws.get(here, op, values)) is not None:
-            return definition.by_slot(drawn), state
+    def _compute(
+        self, definition: OpDef, op: Op, path: str, values: Values, block: BlockState
+    ) -> Mapping[str, Sequence[Any]]:
+        if (drawn := self.draws.get(path, op, values)) is not None:
+            return definition.by_slot(drawn)
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
-            checks.add(here, read_check_code(definition, values, attrs))
+            block.pending.add(path, read_check_code(definition, values, attrs))
         compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
         try:
             if self.placement is not None:
-                return compute_on_devices(compute, values, here, self.placement.mesh), state
-            return compute(values), state
+                return compute_on_devices(compute, values, path, self.placement.mesh)
+            return compute(values)
         except Exception as error:
             raise_run_error(definition, values, attrs, tuple(op.outputs), error)
-
-    def _measured(self, bound: Iterable[Any], state: RunStatus) -> RunStatus:
-        """Record the length of lists that began in the block of this state.
-
-        Pushes beyond the capacity are counted, so one run reports all lengths.
-        """
-        for site, buffer in self._lists(bound, state):
-            count = jnp.maximum(state.sites[site], buffer.highest)
-            state = RunStatus(state.running, state.sites | {site: count})
-        return state
-
-    def _whole(self, op: Op, env: Mapping[str, Any], state: RunStatus) -> RunStatus:
-        """Return the state before an operator reads lists: a truncated list stops the run."""
-        for _, buffer in self._lists([env[name] for name in op.reads()], state):
-            state = RunStatus(state.running & buffer.is_sufficient, state.sites)
-        return state
-
-    def _lists(
-        self, values: Iterable[Any], state: RunStatus
-    ) -> Iterator[tuple[str, ListBuffer]]:
-        for value in values:
-            if isinstance(value, ListBuffer):
-                owners = (
-                    p
-                    for p in state.sites
-                    if p in self.sites and self.sites[p].history == value.history
-                )
-                for site in islice(owners, 1):
-                    yield site, value
-
-    def _check_sizes(
-        self, dynamic_sizes: Mapping[str, Any], here: str, state: RunStatus
-    ) -> RunStatus:
-        """Compare data-dependent sizes with the assumed sizes."""
-        for name, size in dynamic_sizes.items():
-            size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
-            room = assumed if name in self.rounded else 0
-            fits = (size > 0) & (size <= room) if room else size == assumed
-            code = jnp.where(fits, size if room else 0, room + 1 + size)
-            code = jnp.maximum(state.sites[here], code)
-            state = RunStatus(state.running & fits, state.sites | {here: code})
-        return state
-
-    @cached_property
-    def carried(self) -> frozenset[str]:
-        """The check points of all list lengths, if an operator reads a list by index."""
-        if not any(site.definition.looks_into_lists for site in self.sites.values()):
-            return frozenset()
-        return frozenset(path for path, site in self.sites.items() if site.history)
 
     def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Return concrete attributes; the executor chooses the capacity of a list."""
@@ -426,7 +354,7 @@ class OpLowering:
         """Return the state on entry to these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        own = (self.path, NAN_CHECK, STOP_CHECK, *self.lowerer.carried)
+        own = (self.path, NAN_CHECK, STOP_CHECK, *self.lowerer.lists.carried)
         sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
         return RunStatus(self.outer.running, sites)
 
@@ -442,16 +370,3 @@ class OpLowering:
     def flag(self, state: RunStatus, wrong: Any) -> RunStatus:
         """Record a failure of this operator."""
         return record_failure(state, self.path, wrong)
-
-
-def has_nan(values: Sequence[Any]) -> Any:
-    """Return whether any array among these values has a NaN."""
-    leaves = jax.tree.leaves(values)
-    flags = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
-    return jnp.any(jnp.stack(flags)) if flags else jnp.asarray(False)
-
-
-def start_state(sites: Iterable[str]) -> RunStatus:
-    """Return the initial state: nothing has failed."""
-    zero = jnp.asarray(0, "int32")
-    return RunStatus(jnp.asarray(True), dict.fromkeys(sites, zero))

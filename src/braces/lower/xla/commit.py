@@ -24,6 +24,7 @@ from braces.dtypes import ListType
 from braces.ir.records import Body, Op
 from braces.ir.views import BlockView
 from braces.lazy import jnp
+from braces.lower.xla.lowering_hooks import BlockState, LoweringHook
 
 UpdatePlaces: TypeAlias = Mapping[str, Mapping[str, str]]
 """By the path of an operator: its next values, and the variables that they update."""
@@ -84,27 +85,28 @@ def _may_report(op: Op, body: Body) -> bool:
 
 
 @dataclass
-class Commits:
+class Commits(LoweringHook):
     """Selects the next values of one run during lowering.
 
     Attributes:
         flags: The check points that decide whether the run was good.
         limits: The largest value of each flag in a good run.
-        before: The old values, by name.
-        places: The operators whose results are selected early; see `early_places`.
+        old_values: The old values, by name.
+        places: The operators whose results are selected early; see `find_early_updates`.
     """
 
     flags: Sequence[str] = ()
     limits: Sequence[int] = ()
-    before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    old_values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     places: UpdatePlaces = field(default_factory=dict[str, Mapping[str, str]])
     _chosen: set[str] = field(default_factory=set[str])
     _good: Any = None
 
-    def choose(self, path: str, env: dict[str, Any], sites: Mapping[str, Any]) -> None:
-        """Select the next values that the operator of this path has bound."""
-        for source, name in self.places[path].items():
-            env[source] = self._choice(name, env[source], sites)
+    def after(self, op: Op, path: str, block: BlockState) -> None:
+        """Select the next values that an operator has bound."""
+        for source, name in self.places.get(path, {}).items():
+            sites = block.record_checks().sites
+            block.env[source] = self._choice(name, block.env[source], sites)
             self._chosen.add(name)
 
     def committed(self, after: Mapping[str, Any], sites: Mapping[str, Any]) -> list[Any]:
@@ -119,9 +121,9 @@ class Commits:
         return jnp.stack([sites[flag] for flag in self.flags])
 
     def _choice(self, name: str, value: Any, sites: Mapping[str, Any]) -> Any:
-        if name not in self.before:
+        if name not in self.old_values:
             return value
         if self._good is None:  # nothing can fail any more, so it is final
             limits = jnp.asarray(self.limits, "int32")
             self._good = jnp.all(self.status(sites) <= limits)
-        return jnp.where(self._good, value, self.before[name])
+        return jnp.where(self._good, value, self.old_values[name])

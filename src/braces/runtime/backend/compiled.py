@@ -17,6 +17,7 @@ from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
 from braces.lower.cache.persistent_cache import count_cache_hits
+from braces.lower.checks.check_codes import NAN_CHECK, STOP_CHECK, start_state
 from braces.lower.checks.out_of_memory import (
     LARGE_BYTES,
     needed_bytes,
@@ -27,13 +28,7 @@ from braces.lower.interpret.interpreter import describe_location
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.interrupt.run_handle import current_handle
-from braces.lower.xla.block_lowering import (
-    NAN_CHECK,
-    STOP_CHECK,
-    Lowerer,
-    block_path,
-    start_state,
-)
+from braces.lower.xla.block_lowering import Lowerer, block_path
 from braces.lower.xla.check_points import (
     CheckPoint,
     UnfitError,
