@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.axes import axis_map
+from braces.define.axes import axis_map, axis_rules
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
 from braces.ir.walk import all_ops
@@ -30,7 +30,8 @@ def test_every_operator_says_how_its_axes_map() -> None:
 
 
 def test_the_rules_name_no_operator() -> None:
-    nodes = ast.walk(ast.parse(inspect.getsource(axis_map)))
+    sources = map(inspect.getsource, (axis_map, axis_rules))
+    nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     assert "keepdims" in texts
     assert texts.isdisjoint(DEFINITIONS)

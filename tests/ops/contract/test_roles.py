@@ -256,7 +256,7 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 # ---- no code looks one up by its name --------------------------------------------------------
 
 DEFINITIONS = (
-    "ops/control/", "ir/views/", "define/axes/axis_map.py", "ops/random/samplers.py",
+    "ops/control/", "ir/views/", "define/axes/axis_rules.py", "ops/random/samplers.py",
     "ops/conv_pool/conv.py", "ops/conv_pool/max_pool.py", "ops/conv_pool/max_unpool.py",
     "ops/image/interpolation_weights.py", "exchange/", "jaxpr/",
 )  # fmt: skip

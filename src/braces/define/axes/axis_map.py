@@ -20,26 +20,28 @@ attribute with its size. So shapes follow, see `braces.define.axes.shape_rules`.
 
 If attributes or ranks decide, a function of the types by slot and of the attributes returns the
 notation or an `AxisMap`, or raises an `AxisError`. Analyses such as masking of padding read the
-`AxisMap` of one operator. Example with all fields, a sum over axis 1 of `x: f32[b,3]`, of which
-the result is repeated 4 times:
+`AxisMap` of one operator. Shared rules are in `axis_rules.py`.
 
-    inputs   {"x": (("axis.0", "axis.1"),)}
-    outputs  {"out": (("axis.0", "copy"),)}
-    mixed    {}                               no entry depends on its position
-    fills    {"axis.1": {"x": 0}}             reduced; 0, the identity element, masks an entry
-    sizes    {"copy": 4}                      no input has this axis
-    wanted   {}                               `x` has no required shape
-    tails    {}                               only mixed axes have tails
+Example with all fields: the 2 largest entries along axis 1 of `sum(x, axis=2) + bias`, with
+`x: f32[b,9,c]` and `bias: f32[b,9]`:
+
+    inputs   {"x": (("batch", "entry", "channel"),), "bias": (("batch", "entry"),)}
+    outputs  {"out": (("batch", "chosen"),)}
+    mixed    {"entry", "chosen"}              an output depends on all entries
+    fills    {"channel": {"x": 0}}            reduced; 0, the identity element, masks an entry
+    sizes    {"chosen": 2}                    no input has this axis
+    wanted   {"bias": lambda: "[b, 9]"}       its required shape: it does not broadcast
+    tails    {"entry": {"x": 0, "bias": LOWEST}}   so trailing entries are never chosen
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from braces.dims import Shape, Size
-from braces.dtypes import ListType, TensorType, Type
+from braces.dtypes import ListType, Type
 from braces.errors import ShapeError
 from braces.ir.records import Attr
 
@@ -238,92 +240,6 @@ def first_rank(types: Types, slot: str | None = None) -> int:
     return len(shape_of(slot_types[0])) if slot_types else 0
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """A reduction over the attribute `axis`, or over all axes; with `keepdims`, to size 1.
-
-    Attributes:
-        fills: The identity elements that mask an entry, by input slot.
-        nonempty: Whether reduced axes must not have size 0.
-    """
-
-    fills: IdentityElements
-    nonempty: bool = False
-
-    def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
-        """Return the map for inputs of these types."""
-        slots = list(self.fills)
-        if self.nonempty:
-            check_not_empty(types[slots[0]][0], attrs)
-        indices, reduced_axes = _indices_and_axes(types[slots[0]][0], attrs)
-        output_indices = remove_axes(indices, reduced_axes, bool(attrs.get("keepdims", False)))
-        inputs = {slot: (indices,) for slot in slots}
-        return make_axis_map(types, inputs, {"out": (output_indices,)}, fills=self.fills)
-
-
-def check_not_empty(type_: Type, attrs: Attrs) -> None:
-    """Reject an empty reduction.
-
-    Raises:
-        AxisError: An axis that is reduced has size 0.
-    """
-    shape = shape_of(type_)
-    if 0 in [shape[a] for a in normalize_axes(attrs["axis"], len(shape))]:
-        raise AxisError(
-            "of nothing does not exist.", fix="An axis that is reduced must not have size 0."
-        )
-
-
-def mixing_reduction(types: Types, attrs: Attrs) -> AxisMap:
-    """Return a reduction of the first input like `Reduced`, but without identity elements.
-
-    Other inputs have the axes of the result.
-    """
-    slot, *others = (name for name in types if name != "out")
-    indices, reduced_axes = _indices_and_axes(types[slot][0], attrs)
-    output_indices = remove_axes(indices, reduced_axes, bool(attrs.get("keepdims", False)))
-    inputs = {slot: (indices,)} | {other: (output_indices,) for other in others}
-    return make_axis_map(
-        types, inputs, {"out": (output_indices,)}, [indices[i] for i in reduced_axes]
-    )
-
-
-def reduce_exponentials(types: Types, attrs: Attrs) -> AxisMap:
-    """Return a reduction with identity -inf; bools and unsigned integers have none."""
-    slot, (x, *_) = next(iter(types.items()))
-    unsigned = isinstance(x, TensorType) and x.dtype.kind in "bu"
-    rule = mixing_reduction if unsigned else Reduction({slot: LOWEST})
-    return rule(types, attrs)
-
-
-def mix_along_axis(types: Types, attrs: Attrs) -> AxisMap:
-    """Return a map that mixes along the attribute `axis`; outputs have the same axes."""
-    (slot, slot_types), *_ = types.items()
-    indices, mixed_axes = _indices_and_axes(slot_types[0], attrs)
-    inputs, outputs = {slot: (indices,) * len(slot_types)}, {"out": (indices,)}
-    return make_axis_map(types, inputs, outputs, [indices[i] for i in mixed_axes])
-
-
-def with_tails(axis_map: AxisMap, fills: IdentityElements) -> AxisMap:
-    """Return a map with these fills to exclude trailing entries along all mixed axes."""
-    return replace(axis_map, tails=dict.fromkeys(axis_map.mixed, fills))
-
-
-def resize_axis(axis_map: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
-    """Return a map of one output with another size along an axis, which is mixed."""
-    ((slot, (indices,)),) = axis_map.outputs.items()
-    out = list(indices)
-    out[axis] = index
-    mixed = axis_map.mixed | {index}
-    return replace(axis_map, outputs={slot: (tuple(out),)}, mixed=mixed, sizes={index: size})
-
-
-def _indices_and_axes(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
-    """Return an index for each axis, and the axes of the attribute `axis`."""
-    indices = numbered_indices(len(shape_of(type_)))
-    return indices, normalize_axes(attrs["axis"], len(indices))
-
-
 def numbered_indices(rank: int, stem: str = "axis") -> Names:
     """Return generated indices, one per axis."""
     return tuple([f"{stem}.{i}" for i in range(rank)])
@@ -380,31 +296,6 @@ def remove_axes(indices: Indices, gone: Collection[int], keepdims: bool = False)
     """Return the indices without some axes, or with size 1 for these."""
     new_indices = (None if i in gone else index for i, index in enumerate(indices))
     return tuple(index for i, index in enumerate(new_indices) if keepdims or i not in gone)
-
-
-def mix_all_axes(types: Types, attrs: Attrs) -> AxisMap:
-    """Return a map that mixes all entries."""
-    del attrs
-    indices_of_slot = {
-        slot: numbered_indices(len(shape_of(slot_types[0])), slot)
-        for slot, slot_types in types.items()
-    }
-    all_names = [index for indices in indices_of_slot.values() for index in indices]
-    indices = {slot: (axis_indices,) for slot, axis_indices in indices_of_slot.items()}
-    return make_axis_map(types, indices, indices, all_names)
-
-
-def axes_of_cases(types: Types, attrs: Attrs) -> AxisMap:
-    """Return an empty map: the axes of an operator with cases are mapped by the cases."""
-    del types, attrs
-    return AxisMap({}, {})
-
-
-def constant_axes(types: Types, attrs: Attrs) -> AxisMap:
-    """Return the map of a constant output with the attribute `shape`, without input axes."""
-    del types
-    indices, sizes = shape_indices(require_tuple(attrs["shape"]))
-    return AxisMap({}, {"out": (indices,)}, sizes=sizes)
 
 
 def shape_indices(shape: Shape) -> tuple[Names, dict[str, Size]]:

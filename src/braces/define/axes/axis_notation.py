@@ -17,12 +17,12 @@ from braces.define.axes.axis_map import (
     AxisRule,
     Indices,
     Names,
-    Reduction,
     Types,
     broadcasting_indices,
     make_axis_map,
     shape_of,
 )
+from braces.define.axes.axis_rules import Reduction
 from braces.define.core.kernel_call import call_rule
 from braces.define.core.signature import AttrSpec, Slot
 from braces.errors import OpDefinitionError, suggest

@@ -15,12 +15,11 @@ from braces.define.axes.axis_map import (
     Types,
     first_rank,
     make_axis_map,
-    mix_along_axis,
-    mixing_reduction,
     normalize_axis,
     numbered_indices,
     shape_of,
 )
+from braces.define.axes.axis_rules import mix_along_axis, mixing_reduction
 from braces.define.core.attribute_kinds import KINDS
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.type_inference import InferenceContext

@@ -11,11 +11,11 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    constant_axes,
     make_axis_map,
     numbered_indices,
     shape_indices,
 )
+from braces.define.axes.axis_rules import constant_axes
 from braces.define.core.attribute_kinds import Number
 from braces.define.decorator import Tensor, op
 from braces.define.type_inference import InferenceContext

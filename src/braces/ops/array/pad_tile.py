@@ -14,10 +14,10 @@ from braces.define.axes.axis_map import (
     Types,
     first_rank,
     make_axis_map,
-    mix_along_axis,
     numbered_indices,
     require_tuple,
 )
+from braces.define.axes.axis_rules import mix_along_axis
 from braces.define.core.attribute_kinds import KINDS, LEADING_AXIS_RULES, Number
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.type_inference import InferenceContext

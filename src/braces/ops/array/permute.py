@@ -11,12 +11,12 @@ from braces.define.axes.axis_map import (
     Types,
     first_rank,
     make_axis_map,
-    mix_along_axis,
     normalize_axes,
     normalize_axis,
     numbered_indices,
     require_tuple,
 )
+from braces.define.axes.axis_rules import mix_along_axis
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.ir.records import Op
 from braces.lazy import jnp

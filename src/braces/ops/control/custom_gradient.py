@@ -32,7 +32,7 @@ from typing import Any, final
 
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
-from braces.define.axes.axis_map import axes_of_cases
+from braces.define.axes.axis_rules import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.type_inference import InferenceContext
 from braces.dtypes import TensorType, Type, unifies

@@ -12,15 +12,8 @@ from typing import cast
 
 from braces.builder.append import emit
 from braces.builder.var import Var
-from braces.define.axes.axis_map import (
-    Attrs,
-    AxisMap,
-    Types,
-    first_rank,
-    mix_along_axis,
-    normalize_axis,
-    resize_axis,
-)
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, normalize_axis
+from braces.define.axes.axis_rules import mix_along_axis, resize_axis
 from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.type_inference import InferenceContext

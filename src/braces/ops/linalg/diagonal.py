@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from braces.builder.append import emit
 from braces.builder.var import Var
-from braces.define.axes.axis_map import mix_all_axes
+from braces.define.axes.axis_rules import mix_all_axes
 from braces.define.decorator import Tensor, op
 from braces.define.type_inference import InferenceContext
 from braces.dims import Size, call

@@ -16,11 +16,11 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    constant_axes,
     first_rank,
     make_axis_map,
     numbered_indices,
 )
+from braces.define.axes.axis_rules import constant_axes
 from braces.define.decorator import Capacity, History, Learned, Roomy, Tensor, op
 from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Shape, Size

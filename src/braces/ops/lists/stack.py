@@ -14,7 +14,7 @@ from typing import Any
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.axes.axis_map import constant_axes
+from braces.define.axes.axis_rules import constant_axes
 from braces.define.decorator import Capacity, History, Tensor, op
 from braces.define.type_inference import InferenceContext
 from braces.dims import Shape

@@ -7,11 +7,10 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mix_along_axis,
     normalize_axis,
-    resize_axis,
     shape_of,
 )
+from braces.define.axes.axis_rules import mix_along_axis, resize_axis
 from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Tensor, op
 from braces.dims import divide_exactly

@@ -15,10 +15,10 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mixing_reduction,
     normalize_axis,
     shape_of,
 )
+from braces.define.axes.axis_rules import mixing_reduction
 from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType, is_integer

@@ -16,12 +16,12 @@ from braces.define.axes.axis_map import (
     Types,
     first_rank,
     make_axis_map,
-    mix_along_axis,
     normalize_axes,
     normalize_axis,
     numbered_indices,
     shape_of,
 )
+from braces.define.axes.axis_rules import mix_along_axis
 from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axes, Axis, Tensor, Training, op
 from braces.dtypes import DType, is_float

@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import apply, emit
-from braces.define.axes.axis_map import (
-    LOWEST,
-    Attrs,
-    AxisMap,
-    Types,
-    mix_along_axis,
-    reduce_exponentials,
-    with_tails,
-)
+from braces.define.axes.axis_map import LOWEST, Attrs, AxisMap, Types
+from braces.define.axes.axis_rules import mix_along_axis, reduce_exponentials, with_tails
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.define.axes.axis_map import mixing_reduction
+from braces.define.axes.axis_rules import mixing_reduction
 from braces.define.decorator import Axes, Tensor, op
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32

@@ -8,7 +8,8 @@ import numpy as np
 
 from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
-from braces.define.axes.axis_map import HIGHEST, LOWEST, Reduction, normalize_axes
+from braces.define.axes.axis_map import HIGHEST, LOWEST, normalize_axes
+from braces.define.axes.axis_rules import Reduction
 from braces.define.decorator import Axes, Tensor, op
 from braces.dims import Shape, product
 from braces.dtypes import FLOAT32

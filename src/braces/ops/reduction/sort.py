@@ -15,13 +15,15 @@ from braces.define.axes.axis_map import (
     AxisMap,
     AxisRule,
     Types,
-    check_not_empty,
     first_rank,
+    normalize_axis,
+    shape_of,
+)
+from braces.define.axes.axis_rules import (
+    check_not_empty,
     mix_along_axis,
     mixing_reduction,
-    normalize_axis,
     resize_axis,
-    shape_of,
     with_tails,
 )
 from braces.define.axes.flop_count import comparisons_per_entry, count_per_element

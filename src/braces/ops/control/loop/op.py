@@ -22,7 +22,8 @@ from typing import final
 
 import numpy as np
 
-from braces.define.axes.axis_map import AxisMap, with_leading_axis, with_tails
+from braces.define.axes.axis_map import AxisMap, with_leading_axis
+from braces.define.axes.axis_rules import with_tails
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.type_inference import InferenceContext
 from braces.dims import Size

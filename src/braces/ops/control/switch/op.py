@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes.axis_map import axes_of_cases
+from braces.define.axes.axis_rules import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.type_inference import InferenceContext
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
