@@ -47,12 +47,13 @@ from braces.ir.views import LoopView, MemoryView
 from braces.passes.batching.batching_rule import is_transpose
 from braces.passes.core.pipeline import Pass, collect_notes, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
-from braces.passes.matmul.fusion_groups import (
+from braces.passes.matmul.fusion_candidates import (
     AccumulatorGroup,
-    FusionGroups,
+    ResultGroup,
     SharedOperandGroup,
     SumOfProducts,
 )
+from braces.passes.matmul.fusion_groups import FusionGroups
 from braces.passes.matmul.operand_axes import FusionAxis, source_axis
 from braces.passes.rows.trip_bodies import LoopBlock
 
@@ -132,11 +133,11 @@ class _Fusion:
                 return self._fuse_shared(group, op, inner)
             case SumOfProducts() as group:
                 return self._fuse_sum(group, inner)
-            case AccumulatorGroup(memories=()) as group:
-                return self._fuse_results(group, op, inner)
             case AccumulatorGroup() as group:
                 return self._fuse_accumulators(group, inner)
-            case None:
+            case ResultGroup() as group:
+                return self._fuse_results(group, op, inner)
+            case _:
                 return op
 
     # ---- each of them ------------------------------------------------------------------------
@@ -145,27 +146,25 @@ class _Fusion:
         self, group: SharedOperandGroup, op: Op, inner: InsertionPoint
     ) -> Replacement:
         """Fuse products with a shared operand; each is a part of the result."""
-        (operand,) = group.joint.operands
+        (operand,), (names,) = group.joint.operands, group.operands
         joined_names = {product.name: operand.name(product) for product in group.ops}
         if op.name == group.ops[0].name:
-            new_operands = [self._concat_invariant(group.names, operand.axis, inner)]
+            new_operands = [self._concat_invariant(names, operand.axis, inner)]
             ops = {joined_names[product.name]: product for product in reversed(group.ops)}
             with inner.building():
                 product = group.joint.build(
                     group.ops[0], new_operands, self._current_var(inner)
                 )
-                ordered = [ops[name] for name in group.names]
+                ordered = [ops[name] for name in names]
                 parts = self._split_result(product, group.joint, ordered)
-            self.parts[group] = dict(zip(group.names, parts, strict=True))
+            self.parts[group] = dict(zip(names, parts, strict=True))
         return {name: self.parts[group][joined_names[op.name]].name for name in op.binds()}
 
     def _fuse_sum(self, group: SumOfProducts, inner: InsertionPoint) -> Replacement:
         """Fuse added products, and add the other addends."""
         joint, which = group.joint, group.varying
-        fixed = self._concat_invariant(
-            group.names(1 - which), joint.operands[1 - which].axis, inner
-        )
-        varying = self._concat_varying(group.names(which), joint.operands[which].axis, inner)
+        fixed = self._concat_invariant(group.invariant, joint.operands[1 - which].axis, inner)
+        varying = self._concat_varying(group.operands[which], joint.operands[which].axis, inner)
         new_operands = [varying, fixed] if which == 0 else [fixed, varying]
         read = self._current_var(inner)
         with inner.building():
@@ -176,13 +175,13 @@ class _Fusion:
 
     def _fuse_accumulators(self, group: AccumulatorGroup, inner: InsertionPoint) -> Replacement:
         """Fuse accumulators into one memory to which one product is added."""
-        (operand,), first = group.joint.operands, group.memories[0]
+        first = group.memories[0]
         out, link = group.joint.out, group.links[0]
         assert out is not None
         with self.place.building():
             inits = [self.place.var(memory.init) for memory in group.memories]
             init = emit("concat", *inits, axis=out)
-        operand_var = self._concat_varying(group.names, operand.axis, inner)
+        operand_var = self._concat_factor(group, inner)
         param = inner.table.new_var(type=init.type, kind=ARGUMENT, stem=first.param)
         with inner.building():
             product = group.joint.build(group.ops[0], [operand_var], self._current_var(inner))
@@ -191,12 +190,9 @@ class _Fusion:
         self.memories[group] = MemoryView(init.name, param.name, after.name, final)
         return None
 
-    def _fuse_results(
-        self, group: AccumulatorGroup, op: Op, inner: InsertionPoint
-    ) -> Replacement:
+    def _fuse_results(self, group: ResultGroup, op: Op, inner: InsertionPoint) -> Replacement:
         """Fuse products that are results of the block; each is a part of the fused product."""
-        (operand,) = group.joint.operands
-        operand_var = self._concat_varying(group.names, operand.axis, inner)
+        operand_var = self._concat_factor(group, inner)
         with inner.building():
             product = group.joint.build(group.ops[0], [operand_var], self._current_var(inner))
             parts = self._split_result(product, group.joint, group.ops)
@@ -234,6 +230,11 @@ class _Fusion:
                 concatenated = emit("concat", *map(self._current_var(inner), names), axis=axis)
             self.joined[names, axis] = concatenated
         return self.joined[names, axis]
+
+    def _concat_factor(self, group: ResultGroup, inner: InsertionPoint) -> Var:
+        """Concatenate the operands that products do not share."""
+        (operand,), (names,) = group.joint.operands, group.operands
+        return self._concat_varying(names, operand.axis, inner)
 
     def _split_result(self, fused: Var, joint: FusionAxis, ops: Sequence[Op]) -> Sequence[Var]:
         """Split a fused product into the results of the original products."""

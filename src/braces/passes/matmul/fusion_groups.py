@@ -1,37 +1,12 @@
 """Fusion groups: sets of matrix products in the body of a loop that become one product.
 
-`Shared`: products share an operand; the others are loop-invariant. The results are
-concatenated.
-
-    p: f32[b,4] = matmul(x=h, y=u)            r: f32[b,8] = matmul(x=h, y=uv)
-    q: f32[b,4] = matmul(x=h, y=v)       ->   p, q = split(x=r) {sections=[4, 4], axis=1}
-
-`Sum`: products are added; one operand of each varies, one is loop-invariant. Both are
-concatenated along the contracted axis.
-
-    a: f32[b,4] = matmul(x=d, y=u)            k: f32[b,9] = concat(xs=[d, e, f]) {axis=1}
-    c: f32[b,4] = matmul(x=e, y=v)            g: f32[b,4] = matmul(x=k, y=uvw)
-    m: f32[b,4] = matmul(x=f, y=w)
-    n: f32[b,4] = add(x=a, y=c)
-    g: f32[b,4] = add(x=n, y=m)          ->
-
-`Totals`: accumulators add products that share an operand; all operands vary. The other operands
-are those that a `Sum` has concatenated already, here `k`.
-
-    x: f32[3,3] = matmul(x=z, y=d)            x: f32[3,9] = matmul(x=z, y=k)
-    y: f32[3,3] = matmul(x=z, y=e)            o2: f32[3,9] = add(x=o, y=x)
-    w: f32[3,3] = matmul(x=z, y=f)
-    l2: f32[3,3] = add(x=l, y=x)
-    m2: f32[3,3] = add(x=m, y=y)
-    n2: f32[3,3] = add(x=n, y=w)         ->
-
-`braces.passes.matmul.fuse` rewrites the loop.
+The kinds of groups are in `fusion_candidates.py`, each with a worked example. `fuse.py`
+rewrites the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from operator import itemgetter
@@ -46,104 +21,21 @@ from braces.passes.cleanup.cse import cse_key, equal_attributes
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import note
 from braces.passes.core.random_effects import is_random
+from braces.passes.matmul.fusion_candidates import (
+    AccumulatorGroup,
+    Candidate,
+    InvariantCandidate,
+    ResultGroup,
+    SharedOperandGroup,
+    SumOfProducts,
+)
 from braces.passes.matmul.operand_axes import FusionAxis, Key, total_size
 from braces.passes.rows.trip_bodies import LoopBlock
 
 T = TypeVar("T")
 
-MIN_ADDED_PRODUCTS = 3
-"""Minimum of added products: their loop-variant operands are concatenated in each iteration."""
-
 BEFORE, WITHIN, AFTER = "before", "within", "after"
 """Final place of a product: before the loop, in each iteration, or after the loop."""
-
-
-@dataclass(frozen=True, eq=False)
-class SharedOperandGroup:
-    """Products with a shared operand, whose other operand is loop-invariant.
-
-    Attributes:
-        ops: The products.
-        joint: The fusion axis.
-    """
-
-    ops: tuple[Op, ...]
-    joint: FusionAxis
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The concatenated operands, without duplicates."""
-        (operand,) = self.joint.operands
-        return tuple(dict.fromkeys(map(operand.name, self.ops)))
-
-    def without(self, used: Collection[str]) -> SharedOperandGroup | None:
-        """Return the group without used products; `None` if too few are left."""
-        remaining = replace(self, ops=tuple(op for op in self.ops if op.name not in used))
-        return remaining if len(remaining.names) > 1 else None
-
-
-@dataclass(frozen=True, eq=False)
-class SumOfProducts:
-    """Products that are added, each with a loop-invariant operand.
-
-    Attributes:
-        root: The last addition.
-        adding: All additions, the last included.
-        ops: The products, in the order of their loop-variant operands.
-        joint: The fusion axes.
-        varying: Position of the loop-variant operand.
-        rest: The other addends.
-    """
-
-    root: Op
-    adding: tuple[Op, ...]
-    ops: tuple[Op, ...]
-    joint: FusionAxis
-    varying: int
-    rest: tuple[str, ...]
-
-    def names(self, which: int) -> tuple[str, ...]:
-        """Return the names that are concatenated at one of the operands."""
-        return tuple(map(self.joint.operands[which].name, self.ops))
-
-    @property
-    def factor(self) -> tuple[frozenset[str], int]:
-        """The loop-variant operands, and the axis on which they are concatenated."""
-        return frozenset(self.names(self.varying)), self.joint.operands[self.varying].axis
-
-    def without(self, used: Collection[str]) -> SumOfProducts | None:
-        """Return the group without used products; `None` if too few are left."""
-        if self.root.name in used:
-            return None
-        ops = tuple(op for op in self.ops if op.name not in used)
-        others = (n for op in self.ops if op.name in used for n in op.binds())
-        return replace(self, ops=ops, rest=(*self.rest, *others)) if len(ops) > 1 else None
-
-
-@dataclass(frozen=True, eq=False)
-class AccumulatorGroup:
-    """Accumulators of products that share an operand.
-
-    A case of a partitioned branch has no memories: it returns the products, and the enclosing
-    loop accumulates them.
-
-    Attributes:
-        memories: The memories.
-        links: The addition of each.
-        ops: The products, in the order of the operands that they do not share.
-        joint: The fusion axis.
-    """
-
-    memories: tuple[MemoryView, ...]
-    links: tuple[Op, ...]
-    ops: tuple[Op, ...]
-    joint: FusionAxis
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The concatenated operands."""
-        (operand,) = self.joint.operands
-        return tuple(map(operand.name, self.ops))
 
 
 class FusionGroups:
@@ -160,7 +52,7 @@ class FusionGroups:
         self.block = block
         self.trips = block.trips
         self.ops = _rename_duplicates(self.trips.body.ops)
-        self.at: dict[str, SharedOperandGroup | SumOfProducts | AccumulatorGroup] = {}
+        self.at: dict[str, Candidate] = {}
         self.gone = set[str]()
 
     def choose(self) -> bool:
@@ -170,13 +62,12 @@ class FusionGroups:
         for candidate in sorted(candidates, key=lambda group: -len(group.ops)):
             remaining = candidate.without(used)
             if remaining is not None and self._is_worth_fusing(remaining, place):
-                used.update(product.name for product in remaining.ops)
-                used.update(
-                    [remaining.root.name] if isinstance(remaining, SumOfProducts) else []
-                )
+                used.update(op.name for op in (*remaining.ops, *remaining.anchors))
                 self._add_group(remaining, place)
-        for each in self._accumulator_groups() if self.block.is_body else self._result_groups():
-            self._add_group(each, place)
+        for group in (
+            self._accumulator_groups() if self.block.is_body else self._result_groups()
+        ):
+            self._add_group(group, place)
         return bool(self.at)
 
     # ---- candidates --------------------------------------------------------------------------
@@ -209,10 +100,9 @@ class FusionGroups:
                     op
                 )
         for (_, joint), ops in ops_by_key.items():
-            for fate in (BEFORE, WITHIN):
-                yield SharedOperandGroup(
-                    tuple(op for op in ops if self._final_place(op) == fate), joint
-                )
+            for place in (BEFORE, WITHIN):
+                members = tuple(op for op in ops if self._final_place(op) == place)
+                yield SharedOperandGroup(members, joint, stays=place == WITHIN)
 
     def _sum_groups(self) -> Iterator[SumOfProducts]:
         """Yield groups of added products with one loop-variant operand each."""
@@ -246,7 +136,7 @@ class FusionGroups:
         rest = tuple(n for n in leaves if n not in product_names)
         rest += tuple(n for op in ops if op not in fused for n in op.binds())
         ordered = sorted(fused, key=lambda op: self._order[operand.name(op)])
-        return SumOfProducts(root, tuple(adding), tuple(ordered), joint, varying, rest)
+        return SumOfProducts(tuple(ordered), joint, root, tuple(adding), varying, rest)
 
     def _addition_chains(self) -> Iterator[tuple[Op, list[Op], list[str]]]:
         """Yield sums: the last addition, all additions, and the addends."""
@@ -270,17 +160,18 @@ class FusionGroups:
 
     def _accumulator_groups(self) -> Iterator[AccumulatorGroup]:
         """Yield accumulators of products whose operands other groups concatenate."""
-        found: dict[tuple[Key, FusionAxis], list[tuple[MemoryView, Op, Op]]] = {}
+        items_by_key: dict[tuple[Key, FusionAxis], list[tuple[MemoryView, Op, Op]]] = {}
         for memory, link, op in self._accumulations():
             for joint in FusionAxis.found(op, self.trips.type_of):
                 if joint.out is not None and all(self._varies(op, joint)):
                     key = joint.alike(op, self.trips.type_of), joint
-                    found.setdefault(key, []).append((memory, link, op))
-        for joint, ordered in self._match_factors(found, itemgetter(2)):
+                    items_by_key.setdefault(key, []).append((memory, link, op))
+        for joint, ordered in self._match_factors(items_by_key, itemgetter(2)):
             memories, links, ops = zip(*ordered, strict=True)
-            yield AccumulatorGroup(memories, links, ops, joint)
+            last = max(links, key=self.ops.index)
+            yield AccumulatorGroup(ops, joint, last, memories, links)
 
-    def _result_groups(self) -> Iterator[AccumulatorGroup]:
+    def _result_groups(self) -> Iterator[ResultGroup]:
         """Yield unread results of a block that are products of concatenated operands."""
         ops_by_key: dict[tuple[Key, FusionAxis], list[Op]] = {}
         for op, joint in self._fusion_axes:
@@ -289,7 +180,7 @@ class FusionGroups:
                 key = joint.alike(op, self.trips.type_of), joint
                 ops_by_key.setdefault(key, []).append(op)
         for joint, ordered in self._match_factors(ops_by_key, lambda op: op):
-            yield AccumulatorGroup((), (), tuple(ordered), joint)
+            yield ResultGroup(tuple(ordered), joint, max(ordered, key=self.ops.index))
 
     def _match_factors(
         self,
@@ -329,68 +220,39 @@ class FusionGroups:
 
     # ---- selection ---------------------------------------------------------------------------
 
-    def _is_worth_fusing(self, group: SharedOperandGroup | SumOfProducts, place: str) -> bool:
+    def _is_worth_fusing(self, group: InvariantCandidate, place: str) -> bool:
         """Return whether a fused product is valid and pays; note the reason if not."""
-        type_of, op = self.trips.type_of, group.ops[0]
-        operand_names = (
-            (group.names,)
-            if isinstance(group, SharedOperandGroup)
-            else (group.names(0), group.names(1))
-        )
-        invariant_names = (
-            operand_names[0]
-            if isinstance(group, SharedOperandGroup)
-            else operand_names[1 - group.varying]
-        )
-        pairs = zip(group.joint.operands, operand_names, strict=True)
+        type_of, joint = self.trips.type_of, group.joint
+        pairs = zip(joint.operands, group.operands, strict=True)
         sizes = [total_size(names, operand.axis, type_of) for operand, names in pairs]
-        if not group.joint.holds(op, sizes, type_of):
+        if not joint.holds(group.ops[0], sizes, type_of):
             return False
-        reason = self._reason_not_fused(group, invariant_names)
+        reason = self._reason_not_fused(group)
         if reason is not None:
             products = _format_names(member.name for member in group.ops)
             note(place, f"makes {products} one by one: {reason}")
         return reason is None
 
-    def _reason_not_fused(
-        self, group: SharedOperandGroup | SumOfProducts, invariant_names: tuple[str, ...]
-    ) -> str | None:
+    def _reason_not_fused(self, group: InvariantCandidate) -> str | None:
         """Return the reason not to fuse products although it is possible."""
-        sizes, trips, machine = (
-            self.trips.sizes_of(invariant_names),
-            self.trips.length,
-            current_context().target,
-        )
-        if isinstance(group, SumOfProducts) and len(group.ops) < MIN_ADDED_PRODUCTS:
+        sizes, names = self.trips.sizes_of(group.invariant), _format_names(group.invariant)
+        trips, machine = self.trips.length, current_context().target
+        if len(group.ops) < group.min_products:
             return f"there are only {len(group.ops)} to add"
         if exceeds_limit(sizes, machine.stacked_bytes):
-            names = _format_names(invariant_names)
             return f"together {names} would take {format_gibibytes(sizes)} more"
         if not self.block.together:
             return reason_not_vectorizable(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:
             return f"there are only {trips} trips"
-        within = (
-            isinstance(group, SharedOperandGroup) and self._final_place(group.ops[0]) == WITHIN
-        )
-        large = within and exceeds_limit(sizes, machine.joined_bytes)
-        return f"together {_format_names(invariant_names)} are large" if large else None
+        stays = isinstance(group, SharedOperandGroup) and group.stays
+        large = stays and exceeds_limit(sizes, machine.joined_bytes)
+        return f"together {names} are large" if large else None
 
-    def _add_group(
-        self, group: SharedOperandGroup | SumOfProducts | AccumulatorGroup, place: str
-    ) -> None:
+    def _add_group(self, group: Candidate, place: str) -> None:
         note(place, f"makes one product of {_format_names(op.name for op in group.ops)}")
-        match group:
-            case SharedOperandGroup():
-                self.at |= dict.fromkeys((op.name for op in group.ops), group)
-                return
-            case SumOfProducts():
-                last, adding = group.root, group.adding
-            case AccumulatorGroup():
-                last = max(group.links or group.ops, key=self.ops.index)
-                adding = group.links
-        self.at[last.name] = group
-        self.gone.update(op.name for op in (*adding, *group.ops) if op is not last)
+        self.at |= dict.fromkeys((op.name for op in group.anchors), group)
+        self.gone.update(op.name for op in group.replaced if op not in group.anchors)
 
     # ---- uses --------------------------------------------------------------------------------
 
