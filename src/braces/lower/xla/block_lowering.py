@@ -54,7 +54,7 @@ from braces.lower.xla.interruptible_loops import (
     call_next_end,
     first_iterations,
 )
-from braces.lower.xla.list_lengths import ListLengths
+from braces.lower.xla.list_lengths import ListLengthReports
 from braces.lower.xla.lowering_hooks import (
     BlockState,
     DynamicSizes,
@@ -122,7 +122,7 @@ class Lowerer:
     transposable: bool = False
 
     def __post_init__(self) -> None:
-        self.lists = ListLengths(self.sites)
+        self.lists = ListLengthReports(self.sites)
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: RunStatus) -> RunStatus:
         """Lower the operators of a block; `env` gains the values that they bind."""

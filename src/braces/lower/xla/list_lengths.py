@@ -21,7 +21,7 @@ from braces.ops.lists.stack import ListBuffer
 
 
 @dataclass
-class ListLengths(LoweringHook):
+class ListLengthReports(LoweringHook):
     """Reports of list lengths, at the check points where the lists begin.
 
     Attributes:

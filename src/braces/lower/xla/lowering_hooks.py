@@ -1,7 +1,7 @@
 """Hooks of lowering: concerns that act before and after each operator of a block.
 
 - `OutputShardings` pins outputs to their sharding.
-- `ListLengths` reports the lengths of lists; see `list_lengths.py`.
+- `ListLengthReports` reports the lengths of lists; see `list_lengths.py`.
 - `DynamicSizes` compares data-dependent sizes with the assumed sizes.
 - `NaNCheck` reports NaNs.
 - `Commits` selects next values where they are computed; see `commit.py`.

@@ -55,7 +55,7 @@ from braces.passes.matmul.fusion_candidates import (
 )
 from braces.passes.matmul.fusion_groups import FusionGroups
 from braces.passes.matmul.operand_axes import FusionAxis, source_axis
-from braces.passes.rows.trip_bodies import LoopBlock
+from braces.passes.rows.trip_bodies import IterationBlock
 
 
 def fuse_matmuls(program: ProgramDef) -> ProgramDef:
@@ -72,7 +72,7 @@ def fuse_matmuls(program: ProgramDef) -> ProgramDef:
 
 
 def _fuse_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
-    for groups in map(FusionGroups, LoopBlock.of(view, op, place)):
+    for groups in map(FusionGroups, IterationBlock.of(view, op, place)):
         if groups.choose():
             return _Fusion(groups, op).fuse()  # other groups follow in the next round
     return op

@@ -30,7 +30,7 @@ from braces.passes.matmul.fusion_candidates import (
     SumOfProducts,
 )
 from braces.passes.matmul.operand_axes import FusionAxis, Key, total_size
-from braces.passes.rows.trip_bodies import LoopBlock
+from braces.passes.rows.trip_bodies import IterationBlock
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class FusionGroups:
         gone: Names of removed operators.
     """
 
-    def __init__(self, block: LoopBlock) -> None:
+    def __init__(self, block: IterationBlock) -> None:
         self.block = block
         self.trips = block.trips
         self.ops = _rename_duplicates(self.trips.body.ops)

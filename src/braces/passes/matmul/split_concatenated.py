@@ -41,7 +41,7 @@ from braces.passes.core.context import current_context, exceeds_limit, format_gi
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 from braces.passes.matmul.operand_axes import FusionAxis, resize_axis, total_size
-from braces.passes.rows.trip_bodies import LoopBlock
+from braces.passes.rows.trip_bodies import IterationBlock
 
 INVARIANT, LEAVES, STAYS = range(3)
 """Availability of parts, in the order in which they are added."""
@@ -55,7 +55,7 @@ def split_concat_matmuls(program: ProgramDef) -> ProgramDef:
 def _split_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
     if reason_not_vectorizable(view) is not None:
         return op
-    rules = {block.path: _SplitRule(block) for block in LoopBlock.of(view, op, place)}
+    rules = {block.path: _SplitRule(block) for block in IterationBlock.of(view, op, place)}
     if not any(block_rule.at for block_rule in rules.values()):
         return op
 
@@ -103,7 +103,7 @@ class _SplitRule:
         gone: The products that are read by slices only.
     """
 
-    def __init__(self, block: LoopBlock) -> None:
+    def __init__(self, block: IterationBlock) -> None:
         self.block = block
         self.trips = trips = block.trips
         self.at: dict[str, _ConcatProduct | _ProductSlice] = {}

@@ -30,7 +30,7 @@ from braces.passes.loops.vectorize_before import movable_ops, values_before
 from braces.passes.rows.fission_parts import StepFission
 
 
-class LoopBlock:
+class IterationBlock:
     """A block that each iteration runs once.
 
     Attributes:
