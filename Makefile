@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 RESULTS := benchmarks/results
-DOCUMENTATION := tests/test_docs.py tests/test_layers_page.py
+DOCUMENTATION := tests/docs tests/test_internals.py
 PIP_QUIET := -qq --no-input --disable-pip-version-check
 PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
