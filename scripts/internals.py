@@ -4,7 +4,7 @@
 
 The `python` blocks of a page run from top to bottom and share names. The `text` block behind a
 `python` block holds its output, and is rewritten. WORDS select pages by their names.
-`tests/test_internals.py` compares the pages with their programs.
+`tests/docs/test_internals.py` compares the pages with their programs.
 
 Programs of pages find these names:
 
