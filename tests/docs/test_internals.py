@@ -21,6 +21,20 @@ def test_the_programs_of_a_page_print_what_it_shows(path: Path) -> None:
     assert internals.run_page(text, path.name) == text, "run `python scripts/internals.py`"
 
 
+@pytest.mark.parametrize("path", internals.pages(), ids=lambda path: path.stem)
+def test_a_table_gives_the_file_of_each_class(path: Path) -> None:
+    _, _, table = path.read_text(encoding="utf-8").partition("| class | file |")
+    for line in table.partition("\n\n")[0].splitlines()[2:]:
+        names, files = (re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:3])
+        tops = [ROOT / "src" / "braces" / file for file in files]
+        modules = [
+            file for top in tops for file in (top.rglob("*.py") if top.is_dir() else [top])
+        ]
+        code = "\n".join(file.read_text(encoding="utf-8") for file in modules)
+        for name in names:
+            assert re.search(rf"^(class|def) {name}\b", code, re.MULTILINE), line
+
+
 def test_the_table_of_methods_is_that_of_the_code() -> None:
     assert methods.PAGE.read_text(encoding="utf-8") == methods.page(), (
         "run `python scripts/methods.py`"

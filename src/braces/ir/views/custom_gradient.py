@@ -4,8 +4,8 @@ y = custom_gradient(values=h, sources=[x, w]) captures [x]
     backward (out, g) { ... return x_grad, w_grad }
 
 CustomGradientView(content=...,
-                   passed=(Passed("h", "y", "out", "g"),),
-                   ways=(Way("x", "x_grad"), Way("w", "w_grad")))
+                   passed=(PassedValue("h", "y", "out", "g"),),
+                   ways=(CotangentTarget("x", "x_grad"), CotangentTarget("w", "w_grad")))
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 x, ys, n = loop(init=a, sliced=s) {reverse=false, ...}
     body (t, before, slice) { ... return after, y }
 
-LoopView(index="t", memories=(Memory("a", "before", "after", "x"),),
-         slices=(Slice("s", "slice"),), rows=(Row("y", "ys"),), trips="n", ...)
+LoopView(index="t", memories=(MemoryView("a", "before", "after", "x"),),
+         slices=(Slice("s", "slice"),), rows=(StackedOutputView("y", "ys"),), trips="n", ...)
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@
 
 One large product is faster than many small ones. Expensive operators move, with their
 producers; cheap consumers follow if their results are no larger. Addends of accumulators stay
-for `defer`, which sums them over all iterations at once. Random operators get the numbers of
-all iterations, and draw the same bits in each. Operators with blocks stay, and so do operators
-without axis map. Results are the same up to the order of additions.
+for `vectorize_after`, which sums them over all iterations at once. Random operators get the
+numbers of all iterations, and draw the same bits in each. Operators with blocks stay, and so do
+operators without axis map. Results are the same up to the order of additions.
 """
 
 from __future__ import annotations

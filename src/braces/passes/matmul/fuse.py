@@ -29,9 +29,9 @@ accumulator, which is split after the loop:
         return m2, n2                         us, vs = split(x=s) {sections=[4, 4], axis=1}
       }
 
-Products that `batch` and `defer` move out of the loop are not fused with products that stay.
-Products in a partitioned branch of the step are fused like those outside of it. Results are the
-same up to the order of additions.
+Products that `vectorize_before` and `vectorize_after` move out of the loop are not fused with
+products that stay. Products in a partitioned branch of the step are fused like those outside of
+it. Results are the same up to the order of additions.
 """
 
 from __future__ import annotations

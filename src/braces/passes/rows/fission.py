@@ -21,9 +21,10 @@
       …
 
 Steps with `lengths` have this form, and so have their gradients. The prologue reads only
-scanned inputs, so `batch` computes it before the loop for all iterations at once. No iteration
-reads the epilogue, so `defer` computes it after the loop, sums included. All batch elements run
-the same operators on the same numbers as before, and inactive elements still run none.
+scanned inputs, so `vectorize_before` computes it before the loop for all iterations at once. No
+iteration reads the epilogue, so `vectorize_after` computes it after the loop, sums included.
+All batch elements run the same operators on the same numbers as before, and inactive elements
+still run none.
 
 If a batch element stops by itself, its mask is not known before its iteration. The prologue
 then stays in the loop, since no inactive element is computed. The gradient knows the mask.
