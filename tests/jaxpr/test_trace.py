@@ -462,8 +462,8 @@ def refused(function: Callable[..., Any], *types: str) -> str:
     [
         (lambda x: lax.bitcast_convert_type(x, "i2"), "f4", "of float32 as int16"),
         (lambda x: lax.reduce_precision(x, 5, 3), "f4", "5 bits of exponents and 3"),
-        (lambda x: x.at[0].apply(jnp.sin), "f4", "what a function makes of each part"),
-        (lambda x: jax.numpy.linalg.eig(x[:, :2])[0], "f4", "results are complex numbers"),
+        (lambda x: x.at[0].apply(jnp.sin), "f4", "an arbitrary function"),
+        (lambda x: jax.numpy.linalg.eig(x[:, :2])[0], "f4", "complex results"),
         (lambda x: jnp.linalg.inv(x[:, :2] + 1j), "f4", "of complex numbers"),
     ],
     ids=["bits", "precision", "functions", "routines", "complex"],

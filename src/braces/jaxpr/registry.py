@@ -45,12 +45,12 @@ RULES: Mapping[str, Rule] = {
 }
 """Other primitives are refused by name."""
 
-IS_CALLBACK = "which calls Python back"
-DEVICES = "which several devices compute together"
-DRAWN = "whose random bits are those of a machine"
-FACTORED = "a routine of LAPACK that there is no operator for"
-FOREIGN = "which is code for one machine"
-REFERENCES = "of arrays that are changed in their place"
+IS_CALLBACK = "a callback to Python"
+DEVICES = "a collective operation of several devices"
+DRAWN = "a random generator whose bits depend on the machine"
+FACTORED = "a LAPACK routine without an operator"
+FOREIGN = "a kernel for one kind of machine"
+REFERENCES = "an operation on mutable arrays"
 REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("debug_callback", "debug_print", "io_callback", "pure_callback"), IS_CALLBACK
@@ -61,7 +61,7 @@ REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("cholesky_update", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
     **dict.fromkeys(("tridiagonal_solve",), FACTORED),
-    "eig": "whose results are complex numbers, which no operator on matrices takes",
+    "eig": "a decomposition with complex results",
     **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),

@@ -189,7 +189,7 @@ def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]
     """A reduction over a `vmap` axis; names of device axes are refused."""
     axes, groups = e.params["axes"], e.params["axis_index_groups"]
     if groups is not None or not all(isinstance(axis, int) for axis in axes):
-        e.refuse("which several devices compute together")
+        e.refuse("a collective operation of several devices")
     return [
         in_dtype(emit(op_type, e.lift(x), axis=tuple(axes)), out.aval.dtype)
         for x, out in zip(values, e.eqn.outvars, strict=True)

@@ -146,7 +146,7 @@ def pool(kind: str, e: Equation, x: Value) -> Var:
     if len(window_axes) > max(LAYOUTS):
         e.refuse(f"along {len(window_axes)} axes")
     if any(size != 1 for size in e.params["base_dilation"]):
-        e.refuse("with holes between what windows slide over")
+        e.refuse("with a dilated input")
     other_axes = [axis for axis in range(var.ndim) if axis not in window_axes]
     reordered = _in_order(_pad_with_identity(kind, e, var), (*other_axes, *window_axes))
     other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]

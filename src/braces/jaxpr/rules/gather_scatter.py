@@ -66,7 +66,7 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
 def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
     """A scatter that overwrites."""
     if e.params["update_jaxpr"] is not None:
-        e.refuse("with what a function makes of each part")
+        e.refuse("which applies an arbitrary function")
     return scatter("set", e, x, indices, updates)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-COMPLEX = "ONNX does not compute with complex numbers"
-ITERATED = "ONNX has no decomposition of matrices, and this one takes steps until it converges"
-DRAWN = "the numbers that JAX tries one after the other are its own"
+COMPLEX = "ONNX has no arithmetic on complex numbers"
+ITERATED = "ONNX has no matrix decompositions, and this one is iterative"
+DRAWN = "JAX's rejection sampling has no ONNX form"
 
 MISSING: Mapping[str, str] = {
     **dict.fromkeys(("complex", "conj", "fft", "imag", "real"), COMPLEX),
