@@ -119,7 +119,7 @@ def _repeat_count(base: OpDef, once: Size | None, beside: Types) -> Size | None:
 
 
 def make_written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
-    """Return the gradient of an operator with a written kernel; see `Completing.vjp`."""
+    """Return the gradient of an operator with a written kernel; see `DefinitionRules.vjp`."""
     inputs, kernel_attrs = read_signature(kernel)
     roles = {spec.name: spec.role for spec in base.attrs}
     attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in kernel_attrs)

@@ -1,6 +1,6 @@
 """Run programs and blocks in other processes: `br.remote.worker`, `br.remote.Workers`.
 
-A client packages a program or a block with its values as a `Shipment`, and sends runs to a
+A client packages a program or a block with its values as a `Package`, and sends runs to a
 `Worker`; `Workers` distributes batches. Messages go through a `Link` to a `Server`, which
 authenticates clients by a key. Each client has a `Session` there: a program, a scope, an
 executor.

@@ -200,7 +200,7 @@ class Worker:
         return self._soon(lambda: shape_up(self._next_results(shipment, request)))
 
     def ask(self, request: Message) -> list[Array]:
-        """Return the results of a run request, as `Shipment.request` builds it."""
+        """Return the results of a run request, as `Package.request` builds it."""
         return self._soon(self._fetched, request).result()
 
     def values(self) -> dict[str, Array]:

@@ -62,7 +62,7 @@ def infer_shapes(
 def infer_unmixed_shapes(
     type: str, rule: AxisRule, types: Types, attrs: Attrs, unifier: Unifier
 ) -> Shapes | None:
-    """Return the shapes as `shapes_of`, but without sizes of mixed axes.
+    """Return the shapes as `infer_shapes`, but without sizes of mixed axes.
 
     It serves definitions with axes whose shapes do not follow from them: along a mixed axis,
     outputs may be longer or shorter than inputs.

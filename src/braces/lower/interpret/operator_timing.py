@@ -113,7 +113,7 @@ class OperatorClock:
 
     Attributes:
         works: The cost of each operator.
-        spans: The first `MOST_SPANS` operators and iterations, in the order of their ends.
+        spans: The first `MAX_SPANS` operators and iterations, in the order of their ends.
         left_out: The number of further spans.
         live_bytes: The size of all live values that operators bound, in bytes.
         peak_bytes: The maximum of `live_bytes`.

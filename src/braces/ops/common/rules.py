@@ -261,5 +261,5 @@ def build_zeros(type_: TensorType) -> Var:
 
 
 def is_zeros(op: Op | None) -> bool:
-    """Return whether an operator always gives zeros, as those built by `zeros_of` do."""
+    """Return whether an operator always gives zeros, as those of `build_zeros` do."""
     return op is not None and op.type == "full" and op.attrs["value"] == 0

@@ -197,7 +197,7 @@ def products_per_output(weight: Type, attrs: Attrs) -> Size:
 
 
 def conv_flops_per_output(types: Types, attrs: Attrs) -> Size:
-    """Return the operations of `products_in_window`, plus one if there is a bias."""
+    """Return the operations of `products_per_output`, plus one if there is a bias."""
     return products_per_output(types["weight"][0], attrs) + ("bias" in types)
 
 

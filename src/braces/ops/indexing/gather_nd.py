@@ -55,7 +55,7 @@ def take_along_axis_map(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def put_along_axis_map(types: Types, attrs: Attrs) -> AxisMap:
-    """Axis map of put_along_axis_add: as `taking_along`, with updates."""
+    """Axis map of put_along_axis_add: as that of take_along_axis, with updates."""
     x, part, indexed, wanted = axes_along(types, attrs)
     slot_axes = {"x": (x,), "indices": (part,)}
     wanted = {**wanted, **describe_update(types, slot_axes, part)}

@@ -260,7 +260,7 @@ def resize_buffer(values: Any, room: int) -> Any:
 def make_zero_list(
     length: Any, dtype: DType, shape: Shape, history: str, capacity: int | None
 ) -> Stack | ListBuffer:
-    """Return a list of `length` zeros: a `Stack`, or a `Buffer` if there is a capacity."""
+    """Return a list of `length` zeros: a `Stack`, or a `ListBuffer` if there is a capacity."""
     zero = jnp.zeros(shape, dtype)
     if capacity is None:
         return Stack.of(zero, [zero] * int(length))

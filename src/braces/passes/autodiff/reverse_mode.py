@@ -49,7 +49,7 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 
 
 class VjpContext(AutodiffContext):
-    """An operator that owns blocks; see `differentiation.Differentiation`."""
+    """An operator that owns blocks; see `differentiation.VjpContext`."""
 
     def __init__(self, backprop: Backprop, op: Op) -> None:
         super().__init__(backprop.program, backprop.host, op)

@@ -3,7 +3,7 @@
 A rule receives one operator at a time and returns its replacement. The walk takes care of
 names, types, captures and enclosing blocks. This rule writes `x * x` for the square of `x`:
 
-    def squares(op: Op, place: Place) -> Change:
+    def squares(op: Op, place: InsertionPoint) -> Replacement:
         if op.type != "square":
             return op
         with place.building():
@@ -65,14 +65,14 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
 
     Blocks are walked in the order of execution and inside out. A rule meets an operator when
     all operators before it, and all in its sub-blocks, are rewritten. A rule may build
-    operators, which are inserted before this one (`Place.building`), or hoist this one
-    (`Place.lift`). It returns
+    operators, which are inserted before this one (`InsertionPoint.building`), or hoist this one
+    (`InsertionPoint.lift`). It returns
 
     - the operator itself, which stays;
     - an operator that replaces it and binds the same names, or fewer;
     - a mapping from old to new names: the operator is removed, and its outputs are renamed in
       all later reads, results, updates and sub-blocks;
-    - an inlined plain block (`Opened`), whose operators replace it;
+    - an inlined plain block (`InlinedBlock`), whose operators replace it;
     - `None`: the operator is removed, and nothing reads its outputs.
 
     Raises:

@@ -42,7 +42,7 @@ class Phase:
 
 @dataclass
 class PhaseRecorder:
-    """Compilation listener of a profile; see `compile_listener.Making`.
+    """Compilation listener of a profile; see `CompileListener`.
 
     Attributes:
         phases: The phases, in order.

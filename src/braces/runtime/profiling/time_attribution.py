@@ -71,7 +71,7 @@ class TimeAccount:
 
     Attributes:
         works: The cost of operators that are computed together.
-        spans: The first `MOST_SPANS` instructions.
+        spans: The first `MAX_SPANS` instructions.
         left_out: The number of further instructions.
         threads: The maximum number of threads in one run.
     """

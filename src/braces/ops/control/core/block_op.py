@@ -3,7 +3,7 @@
 Each such operator is a final class with the same methods in the same order: `interface`,
 `infer_blocks`, `interpret`, `lower`, `trim`, `reached`, `build_gradient`, `build_jvp`. The
 executor and the passes pass in their side as protocols: `Frame`, `Lowering`, and
-`Differentiation` and `Pushing` of `differentiation`. So nothing here imports a layer above.
+`VjpContext` and `JvpContext` of `differentiation.py`. So nothing here imports a layer above.
 """
 
 from __future__ import annotations

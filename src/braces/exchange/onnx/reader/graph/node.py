@@ -78,7 +78,7 @@ class GraphScope:
         versions: The version of each domain's operators.
         outer: The names of the enclosing graph; `None` in a function.
         path: The prefix of operator names.
-        values: The value of each name; `Missing` if its node could not be read.
+        values: The value of each name; `MissingValue` if its node could not be read.
         makers: The node that produces a name, and the names visible to it.
         nodes: The nodes of the graph, read or not.
     """
