@@ -1,9 +1,9 @@
 """C interface of XLA's foreign function calls (`xla/ffi/api/c_api.h`), as far as needed.
 
-A handler is a ctypes function, registered with XLA itself, because any JAX callback in a
-program makes each run 50 µs longer. The structures are prefixes of those in the header, which
-only grow at their ends. When XLA registers a handler, it passes a metadata extension, which the
-handler fills with the version of the interface.
+A handler is a ctypes function, registered with XLA itself, because a JAX callback in a program
+makes each run longer (docs/decisions, 0020). The structures are prefixes of those in the
+header, which only grow at their ends. When XLA registers a handler, it passes a metadata
+extension, which the handler fills with the version of the interface.
 """
 
 from __future__ import annotations

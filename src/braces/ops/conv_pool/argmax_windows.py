@@ -5,10 +5,10 @@
                                                   2 3)
 
 The gradient of a maximum goes to the first element that attains it. XLA computes it by a
-reduction of values and positions, and a scatter. On a CPU this takes ten times as long as
-comparing each window position with the result and selecting by the number of the first match.
-So XLA's gradient is used for large windows only. XLA has none for dilated windows: for large
-ones, the reduction of values and positions is done here.
+reduction of values and positions, and a scatter. On a CPU it is faster to compare each window
+position with the result and select by the number of the first match, unless windows are large
+(docs/decisions, 0038). So XLA's gradient is used for large windows only. XLA has none for
+dilated windows: for large ones, the reduction of values and positions is done here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 XLA's CPU backend has a fast convolution for one layout: batch, space, features for arrays;
 window, input features, output features for kernels. XLA transposes other layouts at the top
-level of a program, but not in the bodies of loops and branches, where they take 10 to 40 times
-as long. JAX's gradients of its convolution use other layouts. The CPU gradients here are
-convolutions in the fast layout again.
+level of a program, but not in the bodies of loops and branches, where they are much slower
+(docs/decisions, 0038). JAX's gradients of its convolution use other layouts. The CPU gradients
+here are convolutions in the fast layout again.
 
 Grouped convolutions are slow on the CPU in any layout. With few terms per output element, the
 terms are added one by one; with many, a loop runs one convolution per group.
@@ -29,8 +29,8 @@ MOST_FEATURES, MOST_TERMS = 2, 50
 """Limits of adding term by term: input features per group, and terms per output element."""
 
 PIECE_BYTES, LEAST_EXAMPLES = 2**18, 4
-"""Size of a batch chunk for the CPU kernel gradient. The whole batch at once takes up to 9
-times as long, since the windows of all examples are gathered in memory first."""
+"""Size of a batch chunk for the CPU kernel gradient. The whole batch at once takes
+longer, since the windows of all examples are gathered in memory first."""
 
 
 @dataclass(frozen=True)

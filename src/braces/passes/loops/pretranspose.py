@@ -10,9 +10,9 @@
         …                                         …
       }                                         }
 
-XLA fuses a transpose into the product that reads it, which takes up to twice as long as a
-product with contiguous operands. Outside the loop, the transpose is paid once. The gradient of
-a step transposes each weight that the step multiplies by.
+XLA fuses a transpose into the product that reads it, which takes longer than a product with
+contiguous operands (docs/decisions, 0038). Outside the loop, the transpose is paid once. The
+gradient of a step transposes each weight that the step multiplies by.
 """
 
 from __future__ import annotations
