@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+import pytest
+from hypothesis import HealthCheck, settings, strategies as st
 
 from braces.dims import Dim, parse_size
 from braces.dtypes import SHORT_NAMES, ListType, TensorType
@@ -25,6 +27,19 @@ from braces.ir.records import (
     VarInfo,
 )
 from braces.ir.text.printer import derived_name
+
+EXAMPLES = settings(
+    max_examples=25,
+    derandomize=False,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def in_parts(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a property test on 100 examples in four parts, of which `make check` runs one."""
+    return pytest.mark.parametrize("part", range(4))(EXAMPLES(test))
+
 
 WORDS = (
     "x", "w", "tanh_0", "loop_0.h", "loop_0.rows.0", "loop_0.rows.1", "a.out", "b.0", "fc1.w@2",

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from braces.ir import serde
 from braces.ir.fingerprint import canonical_names, fingerprint
@@ -15,9 +15,7 @@ from braces.ir.records import ARGUMENT, VALUE, Body, Op, ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.text.printer import print_program
 from braces.ir.walk import map_bodies, rename_body
-from tests.ir.generated import programs
-
-THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
+from tests.ir.generated import in_parts, programs
 
 TEXT = """
 program {
@@ -170,9 +168,11 @@ def _mixed(given: Any, chance: random.Random) -> dict[str, Any]:
     return dict(items)
 
 
-@THOROUGH
+@in_parts
 @given(programs, st.integers(0, 2**32))
-def test_names_and_orders_of_dictionaries_never_count(program: ProgramDef, seed: int) -> None:
+def test_names_and_orders_of_dictionaries_never_count(
+    part: int, program: ProgramDef, seed: int
+) -> None:
     chance = random.Random(seed)
     main = renamed(program.main, chance)
     names = canonical_names(program)
@@ -186,9 +186,9 @@ def test_names_and_orders_of_dictionaries_never_count(program: ProgramDef, seed:
     assert fingerprint(ProgramDef(main, _mixed(updates, chance))) == fingerprint(program)
 
 
-@THOROUGH
+@in_parts
 @given(programs)
-def test_neither_bytes_nor_text_change_the_fingerprint(program: ProgramDef) -> None:
+def test_neither_bytes_nor_text_change_the_fingerprint(part: int, program: ProgramDef) -> None:
     read, _ = serde.program_from_bytes(serde.program_to_bytes(program, None))
     assert (
         fingerprint(read)

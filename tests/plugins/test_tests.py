@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,12 @@ ROOT = Path(__file__).parents[1]
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
 """How functions begin that compare: those of pytest, NumPy and this folder."""
 APART = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The syntax trees of all modules of the suite."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def in_module(tree: ast.AST) -> list[ast.FunctionDef]:
@@ -83,8 +90,9 @@ def found(rule: Callable[[ast.FunctionDef], bool]) -> list[str]:
     """The tests of the whole suite that a rule finds."""
     return [
         f"{path.relative_to(ROOT)}:{test.lineno} {test.name}"
-        for path in sorted(ROOT.rglob("test_*.py"))
-        for test in in_module(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees().items()
+        if path.name.startswith("test_")
+        for test in in_module(tree)
         if rule(test)
     ]
 
@@ -108,8 +116,7 @@ def defines(tree: ast.Module) -> list[str]:
 
 
 def test_operators_of_a_test_end_with_it() -> None:
-    modules = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
-    assert {path.name: defines(tree) for path, tree in modules.items() if defines(tree)} == {}
+    assert {path: defines(tree) for path, tree in trees().items() if defines(tree)} == {}
     assert defines(ast.parse("@br.op(axes='...')\ndef f(x): ...")) == ["f"]
 
 
@@ -173,7 +180,7 @@ ORDERED = ("sorted", "min", "max", "len", "sum", "any", "all")
 """Functions whose results do not depend on the order of what they are given."""
 
 
-PARAMETRIZED = ("mark.parametrize", "pytest.fixture")
+PARAMETRIZED = ("parametrize", "fixture")
 
 
 def unordered(node: ast.AST, names: frozenset[str] = frozenset()) -> bool:
@@ -189,7 +196,7 @@ def unordered(node: ast.AST, names: frozenset[str] = frozenset()) -> bool:
         called = getattr(node.func, "id", "")
         if called in SETS or called in ORDERED:
             return called in SETS
-    keys = isinstance(node, ast.BinOp) and ".keys()" in ast.unparse(node)
+    keys = isinstance(node, ast.BinOp) and any(map(_is_key_view, ast.walk(node)))
     named = isinstance(node, ast.Name) and node.id in names
     if keys or named or isinstance(node, ast.Set | ast.SetComp):
         return True
@@ -197,6 +204,10 @@ def unordered(node: ast.AST, names: frozenset[str] = frozenset()) -> bool:
     if isinstance(node, ast.List | ast.Tuple | ast.Dict):  # a set may be an element
         children = (child for child in children if not isinstance(child, ast.Set))
     return any(unordered(child, names) for child in children)
+
+
+def _is_key_view(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "keys"
 
 
 def assigned_names(node: ast.Assign | ast.AnnAssign) -> list[str]:
@@ -212,16 +223,15 @@ def in_hash_order(tree: ast.Module) -> list[str]:
     given = [
         argument.value if isinstance(argument, ast.keyword) else argument
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(PARAMETRIZED)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in PARAMETRIZED
         for argument in (*node.args[-1:], *(k for k in node.keywords if k.arg == "params"))
     ]
     return [ast.unparse(one) for one in given if unordered(one, names)]
 
 
 def test_no_test_takes_its_parameters_in_the_order_of_a_set() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
-    wrong = {path.name: in_hash_order(tree) for path, tree in trees.items()}
-    assert {name: found for name, found in wrong.items() if found} == {}
+    wrong = {path: in_hash_order(tree) for path, tree in trees().items()}
+    assert {path: found for path, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize(

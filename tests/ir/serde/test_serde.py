@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import braces as br
 from braces.builder.symbol_table import SymbolTable
@@ -28,10 +28,9 @@ from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
 from braces.program import Block, Program, parse
-from tests.ir.generated import bodies, exact, programs
+from tests.ir.generated import bodies, exact, in_parts, programs
 
 ROOT = Path(__file__).resolve().parents[3]
-THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 PROGRAM = parse_program("""
 program {
@@ -75,9 +74,9 @@ def refused(desc: pb.ProgramDesc) -> FileFormatError:
 # ---- round trips -----------------------------------------------------------------------------
 
 
-@THOROUGH
+@in_parts
 @given(programs)
-def test_bytes_read_back_as_the_same_records(program: ProgramDef) -> None:
+def test_bytes_read_back_as_the_same_records(part: int, program: ProgramDef) -> None:
     data = serde.program_to_bytes(program, program)
     main, startup = serde.program_from_bytes(data)
     assert exact(main) == exact(program)
@@ -85,9 +84,9 @@ def test_bytes_read_back_as_the_same_records(program: ProgramDef) -> None:
     assert serde.program_to_bytes(main, startup) == data
 
 
-@THOROUGH
+@in_parts
 @given(bodies())
-def test_a_bare_block_reads_back_without_its_source_lines(body: Body) -> None:
+def test_a_bare_block_reads_back_without_its_source_lines(part: int, body: Body) -> None:
     desc = pb.BlockDesc.FromString(serde.body_to_desc(body).SerializeToString())
     read = serde.body_from_desc(desc)
     assert fingerprint(ProgramDef(read, {})) == fingerprint(ProgramDef(body, {}))
@@ -392,9 +391,9 @@ def _length(number: int) -> bytes:
     return out + bytes([number])
 
 
-@THOROUGH
+@in_parts
 @given(programs, st.integers(0, 2**32))
-def test_mutated_bytes_are_read_or_refused(program: ProgramDef, seed: int) -> None:
+def test_mutated_bytes_are_read_or_refused(part: int, program: ProgramDef, seed: int) -> None:
     chance = random.Random(seed)
     data = bytearray(serde.program_to_bytes(program, program))
     for _ in range(chance.randint(1, 4)):

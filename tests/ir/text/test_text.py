@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, SHORT_NAMES, TensorType
@@ -18,9 +18,7 @@ from braces.ir.records import Attr, Body, Literal, Op, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
 from braces.ir.text.printer import derived_name, derived_outputs, print_body, print_program
 from braces.program import Program
-from tests.ir.generated import bodies, exact, literals, programs
-
-THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
+from tests.ir.generated import bodies, exact, in_parts, literals, programs
 
 GOLDEN = """\
 program {
@@ -100,18 +98,18 @@ def test_a_golden_program_reads_into_these_records() -> None:
 # ---- round trips -----------------------------------------------------------------------------
 
 
-@THOROUGH
+@in_parts
 @given(programs)
-def test_text_reads_back_as_the_same_records(program: Any) -> None:
+def test_text_reads_back_as_the_same_records(part: int, program: Any) -> None:
     text = print_program(program)
     again = parse_program(text)
     assert exact(again) == exact(program)
     assert print_program(again) == text
 
 
-@THOROUGH
+@in_parts
 @given(bodies())
-def test_the_text_of_a_block_reads_back(body: Body) -> None:
+def test_the_text_of_a_block_reads_back(part: int, body: Body) -> None:
     assert exact(parse_body(print_body(body))) == exact(body)
 
 
@@ -185,9 +183,9 @@ def test_an_array_is_shown_as(array: Any, text: str) -> None:
     assert shown(Literal.of(array)) == text
 
 
-@THOROUGH
+@in_parts
 @given(literals())
-def test_an_array_keeps_its_bits(literal: Literal) -> None:
+def test_an_array_keeps_its_bits(part: int, literal: Literal) -> None:
     shown(literal)
 
 
@@ -423,9 +421,9 @@ def test_tuples_and_blocks_nest_as_deep_as_promised() -> None:
 MARKS = '()[]{},:=#"\\ \n-+*^019abcdefinxyz_@/.<>?'
 
 
-@THOROUGH
+@in_parts
 @given(programs, st.integers(0, 2**32))
-def test_mutated_text_is_read_or_refused(program: Any, seed: int) -> None:
+def test_mutated_text_is_read_or_refused(part: int, program: Any, seed: int) -> None:
     chance = random.Random(seed)
     text = print_program(program)
     for _ in range(chance.randint(1, 3)):
