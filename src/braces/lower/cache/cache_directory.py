@@ -98,15 +98,15 @@ def find_cache_folder(environment: Mapping[str, str] = os.environ) -> Path | Non
 
 
 @cache
-def processor_name(told: Path = Path("/proc/cpuinfo")) -> str:
+def processor_name(cpu_info: Path = Path("/proc/cpuinfo")) -> str:
     """Return a name for the kind of processor that XLA compiles for here.
 
     Args:
-        told: The file in which Linux describes processors, one paragraph each; other systems
-            have none.
+        cpu_info: The file in which Linux describes processors, one paragraph each; other
+            systems have none.
     """
     known = [sys.platform, platform.machine(), os.environ.get("PROCESSOR_IDENTIFIER", "")]
-    with suppress(OSError), told.open(encoding="utf-8", errors="replace") as lines:
+    with suppress(OSError), cpu_info.open(encoding="utf-8", errors="replace") as lines:
         first = takewhile(str.strip, lines)
         known += [line for line in first if line.partition(":")[0].strip() in _ABILITIES]
     return f"{platform.machine()}-{sha256(repr(known).encode()).hexdigest()[:12]}"

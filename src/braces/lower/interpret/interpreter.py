@@ -141,7 +141,7 @@ class Interpreter:
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
         watch: Ends a run that exceeds its time limit or is cancelled.
-        kept: The step scopes that outlive the run, by path; `None` discards them.
+        step_scopes: The step scopes that outlive the run, by path; `None` discards them.
         constants: The results of small operators without inputs.
         clock: Measures the time of each operator, if a profile is recorded.
         unwatched: Whether no listener, check or profiler observes single operators.
@@ -149,7 +149,7 @@ class Interpreter:
 
     sizes: Sizes
     listeners: Sequence[Listener] = ()
-    kept: dict[str, Scope] | None = None
+    step_scopes: dict[str, Scope] | None = None
     check_nan: bool = False
     watch: CancellationToken = field(default_factory=CancellationToken)
     constants: dict[SpecializedKernel, Sequence[Any]] = field(
@@ -159,7 +159,7 @@ class Interpreter:
 
     def __post_init__(self) -> None:
         looks = bool(self.listeners) or self.check_nan
-        self.unwatched = not looks and self.kept is None and self.clock is None
+        self.unwatched = not looks and self.step_scopes is None and self.clock is None
 
     def run(self, script: BlockPlan, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains their results that may be read later."""
@@ -204,21 +204,21 @@ class Interpreter:
 
     def enter(self, path: str, outer: str) -> None:
         """Create the scope of a block inside that of the outer block, if scopes are kept."""
-        if self.kept is not None:
-            self.kept[path] = self.kept[outer].new_scope()
+        if self.step_scopes is not None:
+            self.step_scopes[path] = self.step_scopes[outer].new_scope()
 
     def keep(self, path: str, env: Mapping[str, Any], body: Body | None = None) -> None:
         """Store the values of a finished block in its scope, if scopes are kept.
 
         A sub-block stores the values that it binds; all others belong to outer blocks.
         """
-        if self.kept is None:
+        if self.step_scopes is None:
             return
         for name, value in env.items():
             if body is not None and name not in body.vars:
                 continue
-            kept = value.values() if isinstance(value, Stack) else value
-            self.kept[path].var(name).put(kept)
+            stored = value.values() if isinstance(value, Stack) else value
+            self.step_scopes[path].var(name).put(stored)
 
 
 def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
@@ -284,7 +284,7 @@ class OpFrame:
         env = {name: self.env[name] for name in self.owner.captures}
         env.update(zip(body.params, arguments, strict=True))
         script = self.owner.script(label, body)
-        if interpreter.kept is None:
+        if interpreter.step_scopes is None:
             interpreter.run(script, env, here)
         else:
             interpreter.enter(here, self.path)

@@ -19,16 +19,18 @@ ScopeChain: TypeAlias = "ChainMap[str, VarInfo]"
 
 
 def propagate_axis_names(
-    body: Body, outside: ScopeChain | None = None, given: Mapping[str, AxisNames] | None = None
+    body: Body,
+    outside: ScopeChain | None = None,
+    own_axes: Mapping[str, AxisNames] | None = None,
 ) -> Body:
     """Return a block whose values have the axis names of their sources.
 
     Args:
         body: The block.
         outside: The variables that are visible around it.
-        given: The axis names of its parameters.
+        own_axes: The axis names of its parameters.
     """
-    infos, param_axes = dict(body.vars), given or {}
+    infos, param_axes = dict(body.vars), own_axes or {}
     visible = ChainMap(infos) if outside is None else ChainMap(infos, *outside.maps)
     for name, axes in param_axes.items():
         _record_axes(infos, name, axes)

@@ -28,33 +28,33 @@ class RowShards:
         axes: The mesh axes along which rows are sharded.
         rows: The names of the values that are rows; all others are replicated.
         outs: The number of results that are rows; the others are summed.
-        told: The check points that a shard may report to.
+        reported: The check points that a shard may report to.
     """
 
     mesh: Any
     axes: MeshAxes
     rows: Collection[str]
     outs: int
-    told: Sequence[str]
+    reported: Sequence[str]
 
     def run(
         self,
         part: Callable[[dict[str, Any], Any], tuple[list[Any], Any]],
-        given: dict[str, Any],
+        values: dict[str, Any],
         state: Any,
     ) -> tuple[list[Any], Any]:
         """Run `part` on each device; return the results, and the state after it.
 
         Args:
             part: Maps values by name, and a state, to results and the next state.
-            given: The values, by name.
+            values: The values, by name.
             state: The status of the run before, as `part` takes it.
         """
         spec = jax.sharding.PartitionSpec
         sharded, replicated = spec(self.axes), spec()
 
-        def each(given: dict[str, Any], state: Any) -> Any:
-            results, after = part(given, state)
+        def each(values: dict[str, Any], state: Any) -> Any:
+            results, after = part(values, state)
             sums = [_sum_over_devices(value, self.axes) for value in results[self.outs :]]
             return results[: self.outs], sums, self._agreed(after)
 
@@ -62,26 +62,26 @@ class RowShards:
             each,
             mesh=self.mesh,
             in_specs=(
-                {name: sharded if name in self.rows else replicated for name in given},
+                {name: sharded if name in self.rows else replicated for name in values},
                 replicated,
             ),
             out_specs=(sharded, replicated, replicated),
             check_vma=False,  # conditional results count as replicated
-        )(given, state)
+        )(values, state)
         return [*rows, *sums], self._after(state, agreed)
 
     def _agreed(self, state: Any) -> Any:
         """Reduce the status over devices: whether one stopped, and the largest codes."""
         codes = (
             jnp.asarray(~state.running, "int32"),
-            *(state.sites[site] for site in self.told),
+            *(state.sites[site] for site in self.reported),
         )
-        return lax.pmax(jnp.stack(codes), self.axes) if self.told else ()
+        return lax.pmax(jnp.stack(codes), self.axes) if self.reported else ()
 
     def _after(self, before: Any, agreed: Any) -> Any:
-        if not self.told:
+        if not self.reported:
             return before
-        sites = {site: agreed[i] for i, site in enumerate(self.told, 1)}
+        sites = {site: agreed[i] for i, site in enumerate(self.reported, 1)}
         return before._replace(running=agreed[0] == 0, sites=before.sites | sites)
 
 

@@ -61,7 +61,7 @@ class Placement:
         return self.mesh.devices.flat[0]
 
     @cached_property
-    def whole(self) -> Any:
+    def replicated(self) -> Any:
         """The sharding of a replicated value."""
         return self._sharding(())
 
@@ -141,7 +141,7 @@ class Placement:
                 fix="Use sizes that divide among the devices, or another layout.",
             ) from error
 
-    def cut(self, size: Size, sizes: Mapping[str, int]) -> str | None:
+    def shard_name(self, size: Size, sizes: Mapping[str, int]) -> str | None:
         """Return the name by which devices have equal shards of a size, or `None`."""
         name = self.layout.name_of(size)
         if name is None or name not in sizes:

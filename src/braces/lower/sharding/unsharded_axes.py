@@ -143,14 +143,14 @@ def _evaluate(closed: Traced, mesh: Any, *operands: Any) -> list[Any]:
     env = dict(zip(code.constvars, closed.consts, strict=True))
     env |= zip(code.invars, operands, strict=True)
 
-    def read(atoms: Iterable[Traced]) -> list[Any]:
+    def values_of(atoms: Iterable[Traced]) -> list[Any]:
         return [x.val if isinstance(x, extend.Literal) else env[x] for x in atoms]
 
     for equation in code.eqns:
         with equation.ctx.manager:
-            results = _apply_operation(equation, read(equation.invars), mesh)
+            results = _apply_operation(equation, values_of(equation.invars), mesh)
         env |= zip(equation.outvars, results, strict=True)
-    return read(code.outvars)
+    return values_of(code.outvars)
 
 
 def _apply_operation(equation: Traced, operands: Sequence[Any], mesh: Any) -> list[Any]:

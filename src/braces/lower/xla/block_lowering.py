@@ -252,7 +252,7 @@ class OpLowering:
         placement = self.lowerer.placement
         if placement is None or not self.env[name].shape[0]:
             return None
-        return placement.cut(shape_of(self.type_of(name))[0], self.lowerer.sizes)
+        return placement.shard_name(shape_of(self.type_of(name))[0], self.lowerer.sizes)
 
     def in_parts(
         self,

@@ -56,11 +56,11 @@ class CheckPoint:
         length = None if role is None else self.op.attrs[role]
         return length.name if isinstance(length, Dim) else None
 
-    def count(self, told: int, limit: int, assumed: int) -> int:
+    def count(self, code: int, limit: int, assumed: int) -> int:
         """Return the reported size; codes beyond the limit encode a size that differs."""
-        if told > limit:
-            return told - limit - 1
-        return told if limit else assumed
+        if code > limit:
+            return code - limit - 1
+        return code if limit else assumed
 
     def failure(self, code: int) -> BracesError:
         """Return the error for a failure code."""

@@ -48,27 +48,27 @@ class BatchedInitializers:
     Attributes:
         groups: The groups, by the names of their operators.
         starts: Numbers that the code takes as additional arguments.
-        given: These arguments in the computation being built.
+        arguments: These arguments in the computation being built.
         drawn: The values drawn so far, by the names of operators.
     """
 
     groups: Mapping[str, InitializerGroup] = field(default_factory=dict[str, InitializerGroup])
     starts: tuple[Any, ...] = ()
-    given: Sequence[Any] = ()
+    arguments: Sequence[Any] = ()
     drawn: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @staticmethod
-    def of(body: Body, kept: Collection[str], most: int) -> BatchedInitializers:
+    def of(body: Body, returned_names: Collection[str], most: int) -> BatchedInitializers:
         """Find the operators that can be drawn in one loop.
 
         Args:
             body: The main block.
-            kept: The variables that it returns.
+            returned_names: The variables that it returns.
             most: The largest number of elements of an array that is not drawn alone.
         """
         kinds, numbers = dict[Any, InitializerGroup](), Counter[Any]()
         for op in body.ops:
-            size = _count_returned(op, kept) if op.type in SAMPLERS else 0
+            size = _count_returned(op, returned_names) if op.type in SAMPLERS else 0
             if 0 < size <= most:
                 kind = op.type, tuple(op.reads()), SAMPLERS[op.type].kind(op.attrs)
                 part = kind, numbers[kind] // (most * MAX_LARGE_PER_LOOP)
@@ -88,11 +88,11 @@ class BatchedInitializers:
             groups_by_name |= dict.fromkeys((op.name for op in group.ops), group)
         return BatchedInitializers(groups_by_name, tuple(starts))
 
-    def begin(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def begin(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Start a computation; return the arguments that do not belong to these groups."""
-        own_count = len(given) - len(self.starts)
-        self.given, self.drawn = given[own_count:], {}
-        return given[:own_count]
+        own_count = len(arguments) - len(self.starts)
+        self.arguments, self.drawn = arguments[own_count:], {}
+        return arguments[:own_count]
 
     def get(self, path: str, op: Op, values: Values) -> Any:
         """Return the values of this operator; `None` if it is not in a group."""
@@ -100,8 +100,8 @@ class BatchedInitializers:
         if group is None or path != op.name or all(op is not member for member in group.ops):
             return None  # an operator of a sub-block may have the same name, or the same path
         if path not in self.drawn:
-            ((state,),) = (given for given in values.values() if given)
-            starts = self.given[group.first : group.first + len(group.ops)]
+            ((state,),) = (operands for operands in values.values() if operands)
+            starts = self.arguments[group.first : group.first + len(group.ops)]
             every = SAMPLERS[op.type].many(state, group.attrs, starts)
             self.drawn |= {op.name: x for op, x in zip(group.ops, every, strict=True)}
         return self.drawn[path]

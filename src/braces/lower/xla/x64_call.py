@@ -113,8 +113,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, code: Traced) -> An
 def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[Any]:
     """Transpose rule: the cotangents of the operands in which a call is linear."""
     function = extend.jaxpr_as_fun(code)
-    linear = [at for at, one in enumerate(operands) if ad.is_undefined_primal(one)]
-    known = {at: one for at, one in enumerate(operands) if at not in linear}
+    linear = [at for at, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
+    known = {at: operand for at, operand in enumerate(operands) if at not in linear}
     shapes = [operands[at].aval for at in linear]
 
     def of_known(residuals: Any) -> Any:
@@ -127,8 +127,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[
         return jax.linear_transpose(of_linear, *shapes)(cotangents)
 
     with braces_jax_settings():
-        made = call_with_x64(of_known, (known, list(map(ad.instantiate_zeros, cotangents))))
-    by_position = dict(zip(linear, made, strict=True))
+        linear_cotangents = call_with_x64(
+            of_known, (known, list(map(ad.instantiate_zeros, cotangents)))
+        )
+    by_position = dict(zip(linear, linear_cotangents, strict=True))
     return [by_position.get(at) for at in range(len(operands))]
 
 

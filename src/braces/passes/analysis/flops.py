@@ -235,14 +235,14 @@ def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:
     )
 
 
-def check_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
+def check_sizes(program: ProgramDef, requested: Any) -> Mapping[str, int]:
     """Check the sizes of a user, by name; `None` for none.
 
     Raises:
         UnknownNameError: No dimension and no trip count has such a name.
         ShapeError: A size is no number from 0.
     """
-    sizes: Mapping[str, int] = given or {}
+    sizes: Mapping[str, int] = requested or {}
     for name, size in sizes.items():
         if type(size) is not int or size < 0:
             raise ShapeError(

@@ -118,18 +118,19 @@ class Segments:
         types = [TensorType(cut.source.dtype, cut.source.shape[1:]) for cut in slices]
         pieces = [self._param(table, "segment", type_) for type_ in types]
         cut = [
-            ScannedInput(piece, one.param) for piece, one in zip(pieces, slices, strict=True)
+            ScannedInput(piece, scanned.param)
+            for piece, scanned in zip(pieces, slices, strict=True)
         ]
         inner = self._inner_memories(table)
         with self.program.building(table):
             trips = self._with_start(table, segment * self.every)
-            made = build_loop(replace(trips, length=self.every), inner, cut)
-        rows = tuple(StackedOutputView(row.name) for row in made.rows)
+            inner_outputs = build_loop(replace(trips, length=self.every), inner, cut)
+        rows = tuple(StackedOutputView(row.name) for row in inner_outputs.rows)
         outer = replace(self._outer_loop(table, segment), rows=rows, length=done // self.every)
         sources = [ScannedInput(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
-        built = build_loop(outer, _outer_memories(memories, made), sources)
-        unfolded = (emit("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
-        return replace(built, rows=tuple(unfolded))
+        outputs = build_loop(outer, _outer_memories(memories, inner_outputs), sources)
+        unfolded = (emit("reshape", x, shape=(done, *x.shape[2:])) for x in outputs.rows)
+        return replace(outputs, rows=tuple(unfolded))
 
     def _build_remainder(
         self, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput], done: Size
@@ -149,11 +150,11 @@ class Segments:
             zero = emit("full", shape=(), value=0.0, dtype=INT64)
             trips = self._with_start(table, segment * self.every)
             trips, count, after = self._limit_to_segment(table, trips)
-            made = build_loop(trips, [*inner, LoopCarry(zero, count, after)])
-        built = build_loop(
-            self._outer_loop(table, segment), _outer_memories(self.memories, made)
+            inner_outputs = build_loop(trips, [*inner, LoopCarry(zero, count, after)])
+        outputs = build_loop(
+            self._outer_loop(table, segment), _outer_memories(self.memories, inner_outputs)
         )
-        return built.finals, built.trips
+        return outputs.finals, outputs.trips
 
     # ---- pieces ------------------------------------------------------------------------------
 
@@ -223,16 +224,16 @@ def _outer_memories(memories: Sequence[LoopCarry], inner: LoopOutputs) -> list[L
     return [replace(memory, next=final.name) for memory, final in pairs]
 
 
-def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
+def check_trips(count: int | None, what: str, least: int = 1) -> int | None:
     """Check a trip count; `None` passes.
 
     Raises:
         ProgramError: It is less than `least`.
     """
-    if given is None or given >= least:
-        return given
+    if count is None or count >= least:
+        return count
     raise ProgramError(
-        f"{what}={given!r} is not a number of trips.",
+        f"{what}={count!r} is not a number of trips.",
         fix=f"Use an integer of at least {least}.",
     )
 
@@ -350,7 +351,9 @@ def build_segments(
     if view.condition is not None:
         finals, trips = cut.conditional()
     else:
-        slices = [ScannedInput(place.var(one.source), one.param) for one in view.slices]
+        slices = [
+            ScannedInput(place.var(scanned.source), scanned.param) for scanned in view.slices
+        ]
         finals, rows = cut.counted(slices)
         trips = emit("size", value=loop.length, dtype=INT64)
     new_outputs = view.bound(finals, rows, trips)

@@ -149,10 +149,10 @@ def open_blocks(host: SymbolTable) -> list[SymbolTable]:
 # ---- arguments -------------------------------------------------------------------------------
 
 
-def as_list(given: OneOrMore[T]) -> list[T]:
+def as_list(argument: OneOrMore[T]) -> list[T]:
     """Return a list of several values, or of a single one."""
-    is_sequence = isinstance(given, list | tuple)
-    return list(cast("Sequence[T]", given)) if is_sequence else [cast("T", given)]
+    is_sequence = isinstance(argument, list | tuple)
+    return list(cast("Sequence[T]", argument)) if is_sequence else [cast("T", argument)]
 
 
 @contextmanager
@@ -175,7 +175,9 @@ def derivative_block(
         yield host, ends, starts
 
 
-def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
+def differentiable_vars(
+    arguments: Sequence[object], beside: Sequence[object] = ()
+) -> list[Var]:
     """Return the arguments as variables; names and declarations are looked up.
 
     The program of the lookup is that of the first variable among all arguments, or the current
@@ -185,15 +187,15 @@ def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) 
         GradientError: An argument is no variable, or not of a float dtype.
         UnknownNameError: There is no variable of a name.
     """
-    programs = (var.program for var in (*given, *beside) if isinstance(var, Var))
+    programs = (var.program for var in (*arguments, *beside) if isinstance(var, Var))
     program = next(programs, None) or current_program()
-    return [_check_differentiable(_resolve_name(program, argument)) for argument in given]
+    return [_check_differentiable(_resolve_name(program, argument)) for argument in arguments]
 
 
-def _resolve_name(program: Builder, given: object) -> object:
-    if isinstance(given, str | VarInfo):
-        return named_var(program, given if isinstance(given, str) else given.name)
-    return given
+def _resolve_name(program: Builder, argument: object) -> object:
+    if isinstance(argument, str | VarInfo):
+        return named_var(program, argument if isinstance(argument, str) else argument.name)
+    return argument
 
 
 def _check_differentiable(var: object) -> Var:

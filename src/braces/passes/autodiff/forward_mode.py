@@ -245,14 +245,14 @@ def jvp(
 
 
 def build_jvp(
-    targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand]
+    targets: Sequence[Named], inputs: Sequence[Named], tangents: Sequence[Operand]
 ) -> list[Var | None]:
     """Return the directional derivatives of targets; see `jvp`."""
-    if len(inputs) != len(given) or not targets:
-        raise GradientError(f"There are {len(inputs)} inputs and {len(given)} tangents.")
+    if len(inputs) != len(tangents) or not targets:
+        raise GradientError(f"There are {len(inputs)} inputs and {len(tangents)} tangents.")
     with derivative_block(targets, inputs) as (host, ends, starts):
         moves: dict[str, Var] = {}
-        for var, tangent in zip(starts, given, strict=True):
+        for var, tangent in zip(starts, tangents, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
         return build_jvp_from(host, ends, moves)
 

@@ -147,15 +147,15 @@ def jvp_of(target: str, *moves: str) -> Pass:
     return jvp(target, moves[::2], moves[1::2])
 
 
-def _names(given: OneOrMore[Named]) -> list[str]:
-    return [_name(argument) for argument in as_list(given)]
+def _names(arguments: OneOrMore[Named]) -> list[str]:
+    return [_name(argument) for argument in as_list(arguments)]
 
 
-def _name(given: object) -> str:
-    name = given.name if isinstance(given, Var | VarInfo) else given
+def _name(argument: object) -> str:
+    name = argument.name if isinstance(argument, Var | VarInfo) else argument
     if not isinstance(name, str) or not name:
         raise GradientError(
-            f"{given!r:.80} is no variable and no name of one.",
+            f"{argument!r:.80} is no variable and no name of one.",
             fix='Name variables of the main block: br.passes.gradients("loss", ["w", "b"]).',
         )
     return name

@@ -274,17 +274,18 @@ def gradients(
 
 
 def build_vjp(
-    targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand | None]
+    targets: Sequence[Named], inputs: Sequence[Named], cotangents: Sequence[Operand | None]
 ) -> list[Var | None]:
     """Return the gradients of targets for given cotangents; see `gradients`."""
-    if len(given) != len(targets) or not targets:
+    if len(cotangents) != len(targets) or not targets:
         raise GradientError(
-            f"There are {len(targets)} targets and {len(given)} target gradients.",
+            f"There are {len(targets)} targets and {len(cotangents)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
     with derivative_block(targets, inputs) as (host, ends, starts):
         seeds = [
-            _initial_cotangent(target, grad) for target, grad in zip(ends, given, strict=True)
+            _initial_cotangent(target, grad)
+            for target, grad in zip(ends, cotangents, strict=True)
         ]
         return build_vjp_from(host, ends, starts, seeds)
 

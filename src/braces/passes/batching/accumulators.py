@@ -118,18 +118,18 @@ class Accumulators:
         """Return whether the addends of all iterations can be summed by one operator."""
         added, trips = link.added, self.trips
         if added is None:
-            return trips.stretched(link.op, link.before) is not None
+            return trips.batched_op(link.op, link.before) is not None
         type_, total = trips.type_of(added), trips.type_of(link.before)
         if not (isinstance(type_, TensorType) and isinstance(total, TensorType)):
             return False
         if type_.shape != total.shape or not (is_float(type_.dtype) and is_float(total.dtype)):
             return False
-        maker = trips.makers.get(added)
+        maker = trips.producer_of.get(added)
         if maker is None:
-            return added in trips.known
+            return added in trips.available
         if trips.readers[added] != [link.op] or added in trips.body.results:
             return False
         if added in self._summed:
             return True
-        stretched = trips.stretched(maker)
-        return stretched is not None and stretched.adds_up(added)
+        batched_op = trips.batched_op(maker)
+        return batched_op is not None and batched_op.can_sum(added)

@@ -93,7 +93,7 @@ class BatchedOp:
         """Outputs that `build` sums over all iterations: none."""
         return frozenset()
 
-    def adds_up(self, name: str) -> bool:
+    def can_sum(self, name: str) -> bool:
         """Return whether `total` can build it: its only output is a contraction."""
         (slot, *others), indices = self.op.outputs, self._all_axis_names()
         is_named = None not in (*indices, *self.axes.of_output(slot)) and len(indices) <= len(
@@ -102,12 +102,12 @@ class BatchedOp:
         is_only_output = self.op.outputs[slot] == (name,) and not others
         return OPS.get(self.op.type).product and is_named and is_only_output
 
-    def total(self, values: Values, turned: Callable[[str], BatchedOp | None]) -> Var:
+    def build_sum(self, values: Values, transpose_of: Callable[[str], BatchedOp | None]) -> Var:
         """Append the sum of the output over all iterations.
 
         Args:
             values: Returns an operand, with a leading iteration axis if it varies.
-            turned: Returns the transpose that computes an operand, if there is one.
+            transpose_of: Returns the transpose that computes an operand, if there is one.
         """
         letters = dict(zip(self._all_axis_names(), LETTERS, strict=False))
 
@@ -118,7 +118,7 @@ class BatchedOp:
         for slot, names in self.op.inputs.items():
             for i, name in enumerate(names):
                 value, indices = self._operand(
-                    name, self.axes.of(slot, i), values, turned(name)
+                    name, self.axes.of(slot, i), values, transpose_of(name)
                 )
                 operands.append(value)
                 terms.append(to_letters(indices))
@@ -172,7 +172,7 @@ def apply_batching_rule(
 
 @dataclass(frozen=True)
 class _BatchingSearch:
-    """Search for the batching rule of an operator with an axis map; see `stretched`."""
+    """Search for the batching rule of an operator with an axis map."""
 
     op: Op
     type_of: TypeOf

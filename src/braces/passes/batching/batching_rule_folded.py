@@ -48,7 +48,7 @@ class FoldedOp:
     trips: Size
     totals: frozenset[str]
 
-    def adds_up(self, name: str) -> bool:
+    def can_sum(self, name: str) -> bool:
         """Return whether an output is summed over all iterations."""
         return name in self.totals
 

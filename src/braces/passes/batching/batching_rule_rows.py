@@ -62,7 +62,7 @@ class BatchedPartition:
         """Outputs that `build` sums over all iterations."""
         return frozenset(out.name for out in self.view.sums)
 
-    def adds_up(self, name: str) -> bool:
+    def can_sum(self, name: str) -> bool:
         """Return whether an output is summed over all iterations."""
         return name in self.totals
 
@@ -134,7 +134,7 @@ def batch_partition(
     sources = {view.cases[0].mask, *(row.source for row in view.rows)}
     if not keeps_elements_in_place(view) or sources != varying:
         return None
-    body = FlattenedCase(view, type_of, trips * view.cases[0].count).whole()
+    body = FlattenedCase(view, type_of, trips * view.cases[0].count).flatten_body()
     return None if body is None else BatchedPartition(place, view, body, trips)
 
 

@@ -110,7 +110,7 @@ class FlattenedCase:
         sizes = (self.total if i in axes else size for i, size in enumerate(type_.shape))
         return TensorType(type_.dtype, tuple(sizes))
 
-    def whole(self) -> Body | None:
+    def flatten_body(self) -> Body | None:
         """Return the case for all iterations; `None` if part of it cannot be flattened."""
         body, outs = self.body, len(self._view.outs)
         rows = all(map(self.is_row, body.results[:outs]))

@@ -76,7 +76,7 @@ class IterationSpace:
         return space
 
     @property
-    def known(self) -> set[str]:
+    def available(self) -> set[str]:
         """Names available for all iterations: scanned and computed values, and the index."""
         return {*self.values, self.view.index}
 
@@ -86,7 +86,7 @@ class IterationSpace:
         return (info or self.place.info(name)).type
 
     @cached_property
-    def makers(self) -> Mapping[str, Op]:
+    def producer_of(self) -> Mapping[str, Op]:
         """Producer of each name in the body."""
         return producers((*self._outer_ops, *self.body.ops))
 
@@ -99,7 +99,7 @@ class IterationSpace:
                 readers_by_name.setdefault(name, []).append(op)
         return readers_by_name
 
-    def reading(self, op: Op) -> list[Op]:
+    def readers_of(self, op: Op) -> list[Op]:
         """Return the consumers of the outputs of an operator in the body."""
         return [reader for name in op.binds() for reader in self.readers.get(name, ())]
 
@@ -122,7 +122,7 @@ class IterationSpace:
         """Return the operands of an operator that may be loop-variant."""
         return {name for name in op.reads() if self.varies(name)}
 
-    def stretched(self, op: Op, total: str | None = None) -> AnyBatchedOp | None:
+    def batched_op(self, op: Op, total: str | None = None) -> AnyBatchedOp | None:
         """Return an operator for all iterations (memoized); `None` if no batching rule applies.
 
         Args:
@@ -133,15 +133,15 @@ class IterationSpace:
             self._batched_ops[op.name, total] = self._batch_op(op, total)
         return self._batched_ops[op.name, total]
 
-    def turned(self, name: str) -> BatchedOp | None:
+    def batched_transpose(self, name: str) -> BatchedOp | None:
         """Return the transpose that computes a value, for all iterations.
 
         `None` if no transpose computes it, or its operand is not available for all iterations.
         """
-        maker = self.makers.get(name)
+        maker = self.producer_of.get(name)
         if maker is None or not is_transpose(maker):
             return None
-        batched_op = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
+        batched_op = self.batched_op(maker) if self.values.keys() >= {*maker.reads()} else None
         return batched_op if isinstance(batched_op, BatchedOp) else None
 
     @cached_property
@@ -174,7 +174,7 @@ class IterationSpace:
         if name == self.view.index and name not in self.values:
             self.values[name] = apply("arange", {}, {"stop": self.length})["out"][0]
         if name not in self.values and name in self.fixed:
-            self._build(self.makers[name])
+            self._build(self.producer_of[name])
         return self.values[name] if name in self.values else self.place.var(name)
 
     def _build(self, op: Op) -> None:
@@ -192,40 +192,40 @@ class IterationSpace:
         """Return the bytes of each of these values in one iteration."""
         return [bytes_of(self.type_of(name)) for name in names]
 
-    def taken(self, moved: Iterable[Op], made: Iterable[str]) -> list[Size]:
+    def added_bytes(self, moved: Iterable[Op], held: Iterable[str]) -> list[Size]:
         """Return the bytes per iteration that are live for several iterations at once.
 
         Args:
             moved: Operators computed for several iterations at once.
-            made: Values that are newly held for several iterations.
+            held: Values that are newly held for several iterations.
         """
         bodies = (body for op in moved for body in op.bodies().values())
         inside = (info.type for body in bodies for info in body.vars.values())
-        return [*self.sizes_of(made), *map(bytes_of, inside)]
+        return [*self.sizes_of(held), *map(bytes_of, inside)]
 
-    def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
+    def move(self, op: Op, moved: Iterable[Op], held: Iterable[str], where: str) -> bool:
         """Note that operators leave the loop, or why none does; return whether they leave.
 
         Args:
             op: The loop.
             moved: The operators.
-            made: Values that are newly held for all iterations.
+            held: Values that are newly held for all iterations.
             where: Description of the destination.
         """
         moved, place = list(moved), self.place.where(op)
         if not moved:
             note(place, f"computes all in each trip: nothing costly can be done {where}")
             return False
-        taken = self.taken(moved, made)
-        if exceeds_memory(taken, self.length):
-            size = format_gibibytes(taken, self.length)
+        byte_sizes = self.added_bytes(moved, held)
+        if exceeds_memory(byte_sizes, self.length):
+            size = format_gibibytes(byte_sizes, self.length)
             note(place, f"computes all in each trip: for all at once that would take {size}")
             return False
         names = ", ".join(f"`{moved_op.name}`" for moved_op in moved)
         note(place, f"computes {names} for all trips, {where}")
         return True
 
-    def cut(self, names: Iterable[str]) -> list[Slice]:
+    def as_slices(self, names: Iterable[str]) -> list[Slice]:
         """Return values for all iterations as scanned inputs of the loop."""
         return [Slice(self.values[name].name, name) for name in names]
 

@@ -70,12 +70,12 @@ class _Sizes:
 
     Attributes:
         op: The operator; the reference keeps its id unique.
-        told: The data-dependent dimensions that it defines.
+        defined: The data-dependent dimensions that it defines.
         used: The dimensions that it uses.
     """
 
     op: Op
-    told: set[str]
+    defined: set[str]
     used: set[str]
 
 
@@ -88,19 +88,23 @@ class _Elimination:
 
     def __init__(self, body: Body) -> None:
         types = {op.type for inner, _ in all_bodies(body) for op in inner.ops}
-        self.tells = any("Learned" in OPS.get(type).roles for type in types)
-        self.known: dict[int, _Sizes] = {}
+        self._defines_sizes = any("Learned" in OPS.get(type).roles for type in types)
+        self._sizes_by_id: dict[int, _Sizes] = {}
 
     def block(self, body: Body, results: Sequence[str]) -> Body:
         """Return a block after elimination for these results, which become its results."""
         live = set(results)
-        live_ops = self.sized(body, live) if self.tells else self.read(body, live)
+        live_ops = (
+            self.collect_with_sizes(body, live)
+            if self._defines_sizes
+            else self.collect_live(body, live)
+        )
         ops = tuple(reversed(live_ops))
         named = live.union(body.params, *map(Op.binds, ops))
         infos = {name: info for name, info in body.vars.items() if name in named}
         return body.with_(results=tuple(results), vars=infos, ops=ops)
 
-    def read(self, body: Body, live: set[str]) -> list[Op]:
+    def collect_live(self, body: Body, live: set[str]) -> list[Op]:
         """Return the live operators, last first."""
         live_ops = list[Op]()
         for op in reversed(body.ops):
@@ -110,26 +114,26 @@ class _Elimination:
                 live.update(trimmed.reads())
         return live_ops
 
-    def sized(self, body: Body, live: set[str]) -> list[Op]:
+    def collect_with_sizes(self, body: Body, live: set[str]) -> list[Op]:
         """Return the live operators and those that define a used size, last first."""
         live_ops, sizes = list[Op](), set[str]()
-        size_ops = {size: op for op in reversed(body.ops) for size in self.sizes(op).told}
+        size_ops = {size: op for op in reversed(body.ops) for size in self.sizes(op).defined}
         for op in reversed(body.ops):
             trimmed = self.trimmed(op, live)
             needed = {size for size in sizes if size_ops[size] is op}
-            if needed and (trimmed is None or not needed <= self.sizes(trimmed).told):
+            if needed and (trimmed is None or not needed <= self.sizes(trimmed).defined):
                 trimmed = op  # keep the block untrimmed
             if trimmed is not None:
                 live_ops.append(trimmed)
                 live.update(trimmed.reads())
                 op_sizes = self.sizes(trimmed)
                 sizes.update(size_ops.keys() & op_sizes.used)
-                sizes -= op_sizes.told
+                sizes -= op_sizes.defined
         return live_ops
 
     def sizes(self, op: Op) -> _Sizes:
         """Return the dimensions of an operator (memoized)."""
-        known = self.known.get(id(op))
+        known = self._sizes_by_id.get(id(op))
         if known is None:
             size = data_dependent_size(op)
             known = _Sizes(op, {size} if size else set(), dimensions(tuple(op.attrs.values())))
@@ -137,9 +141,9 @@ class _Elimination:
                 for info in body.vars.values():
                     known.used |= dimensions(shape_of(info.type))
                 for inner_sizes in map(self.sizes, body.ops):
-                    known.told |= inner_sizes.told
+                    known.defined |= inner_sizes.defined
                     known.used |= inner_sizes.used
-            self.known[id(op)] = known
+            self._sizes_by_id[id(op)] = known
         return known
 
     def trimmed(self, op: Op, live: set[str]) -> Op | None:

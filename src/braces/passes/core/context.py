@@ -46,12 +46,12 @@ class SizeQuery:
 
         There are few answers, however many sizes there are.
         """
-        if self.taken(sizes) <= self.limit:
+        if self.total_bytes(sizes) <= self.limit:
             return 0
         each = sum(_evaluate_size(size, sizes) for size in self.each)
         return 1 << max(0, (self.limit // each).bit_length() - 1) if self.counted else 1
 
-    def taken(self, sizes: Mapping[str, int]) -> int:
+    def total_bytes(self, sizes: Mapping[str, int]) -> int:
         """Return the bytes of all times."""
         each = sum(_evaluate_size(size, sizes) for size in self.each)
         return each * _evaluate_size(self.times, sizes)
@@ -128,7 +128,9 @@ def exceeds_limit(each: Iterable[Size], limit: int) -> bool:
 
 def format_gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
     """Format bytes in GiB for messages; unknown sizes count as 1."""
-    return f"{_query_iterations(each, trips).taken(current_context().sizes) / 2**30:.1f} GiB"
+    return (
+        f"{_query_iterations(each, trips).total_bytes(current_context().sizes) / 2**30:.1f} GiB"
+    )
 
 
 def _query_iterations(each: Iterable[Size], trips: Size) -> SizeQuery:

@@ -174,7 +174,7 @@ def collect_notes() -> Generator[list[Note]]:
 # ---- running ---------------------------------------------------------------------------------
 
 
-def run_pass(one: Pass, program: ProgramDef) -> ProgramDef:
+def run_pass(pass_: Pass, program: ProgramDef) -> ProgramDef:
     """Apply one pass to a program; verify the output unless the pass is trusted.
 
     Raises:
@@ -182,25 +182,25 @@ def run_pass(one: Pass, program: ProgramDef) -> ProgramDef:
         ProgramError: The output is no description of a program, or the pass failed.
     """
     try:
-        new_program = cast("Any", one.run(program))
+        new_program = cast("Any", pass_.run(program))
     except BracesError as error:
-        raise _with_place(error, f"in the pass `{one.name}`") from error.__cause__
+        raise _with_place(error, f"in the pass `{pass_.name}`") from error.__cause__
     except Exception as error:
         raise ProgramError(
-            f"The pass `{one.name}` failed: {type(error).__name__}: {error}",
+            f"The pass `{pass_.name}` failed: {type(error).__name__}: {error}",
             fix="Mend it, or leave it out of the passes.",
         ) from error
     if not isinstance(new_program, ProgramDef):
         raise ProgramError(
-            f"The pass `{one.name}` made no ProgramDef.",
+            f"The pass `{pass_.name}` made no ProgramDef.",
             given=f"{new_program!r:.80}",
             fix="Return the program that it is given, or program.with_(main=..., updates=...).",
         )
-    if new_program is not program and (not one.trusted or os.environ.get(VERIFY)):
+    if new_program is not program and (not pass_.trusted or os.environ.get(VERIFY)):
         try:
             check(new_program, None, all=False, types=None)
         except BracesError as error:
-            raise _with_place(error, f"after the pass `{one.name}`") from None
+            raise _with_place(error, f"after the pass `{pass_.name}`") from None
     return new_program
 
 
@@ -274,32 +274,32 @@ def _check_declarations(pass_: Pass, before: ProgramDef, after: ProgramDef) -> N
             )
 
 
-def _interface_error(pass_: Pass, what: str, given: str | None = None) -> ProgramError:
+def _interface_error(pass_: Pass, what: str, difference: str | None = None) -> ProgramError:
     return ProgramError(
         f"The pass `{pass_.name}` {what}.",
-        given=given,
+        given=difference,
         fix="A pass of an executor keeps the results of block 0 and all updates; one that does "
         f"not is called with the program: {pass_.name}(prog).",
     )
 
 
-def as_passes(given: Any) -> tuple[Pass, ...]:
+def as_passes(passes: Any) -> tuple[Pass, ...]:
     """Convert an argument of a user to a tuple of passes.
 
     Raises:
         ProgramError: It is not a sequence of passes.
     """
-    listed = _is_sequence(given)
-    items: tuple[Any, ...] = tuple(given) if listed else (given,)
+    listed = _is_sequence(passes)
+    items: tuple[Any, ...] = tuple(passes) if listed else (passes,)
     non_passes = [item for item in items if not isinstance(item, Pass)]
     if listed and not non_passes:
         return items
-    what = non_passes[0] if non_passes else given
+    what = non_passes[0] if non_passes else passes
     fix = "Write passes=(br.passes.dce,), or passes=() for none."
     if non_passes and callable(what):
         fix = 'Make it one: br.passes.Pass("name", function).'
     raise ProgramError(f"{what!r:.80} is no pass or tuple of passes.", fix=fix)
 
 
-def _is_sequence(given: object) -> bool:
-    return isinstance(given, Sequence) and not isinstance(given, str)
+def _is_sequence(argument: object) -> bool:
+    return isinstance(argument, Sequence) and not isinstance(argument, str)

@@ -314,7 +314,7 @@ class InsertionPoint:
 
     # ---- for the walk ------------------------------------------------------------------------
 
-    def put(self, op: Op, rule: Rule) -> None:
+    def rewrite_op(self, op: Op, rule: Rule) -> None:
         """Rewrite one operator."""
         self._kept.clear()
         self._op = current = self._inside(self._renamed(op), rule)
@@ -376,5 +376,5 @@ class InsertionPoint:
 
 def _walk(place: InsertionPoint, rule: Rule) -> Body:
     for op in place.body.ops:
-        place.put(op, rule)
+        place.rewrite_op(op, rule)
     return place.close()

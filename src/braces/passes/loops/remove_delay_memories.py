@@ -51,10 +51,10 @@ def _remove_delays(view: LoopView, op: Op, place: InsertionPoint) -> Replacement
         finals[memory.final] = final.name
         view = replace(
             view,
-            memories=tuple(one for one in view.memories if one is not memory),
+            memories=tuple(each for each in view.memories if each is not memory),
             slices=(*view.slices, Slice(scanned_rows.name, memory.param)),
         )
-    sources = {one.param: one.source for one in view.slices}
+    sources = {each.param: each.source for each in view.slices}
     aliases = {row.stacked: sources[row.result] for row in view.rows if row.result in sources}
     if not finals and not aliases:
         return op
@@ -70,14 +70,14 @@ class _Delay:
     Attributes:
         memory: The memory.
         source: The stack that the scanned input comes from.
-        kept: The delayed stack, if it exists already.
+        delayed: The delayed stack, if it exists already.
         reverse: Whether the loop runs in reverse.
         place: Insertion point of the loop.
     """
 
     memory: MemoryView
     source: str
-    kept: str | None
+    delayed: str | None
     reverse: bool
     place: InsertionPoint
 
@@ -93,9 +93,9 @@ class _Delay:
             if mirrored is None:
                 return cls(memory, source, None, view.reverse, place)
             loop, other = mirrored
-            kept = [row.stacked for row in loop.rows if row.result == other.next]
-            if kept:
-                return cls(memory, source, kept[0], view.reverse, place)
+            stacked = [row.stacked for row in loop.rows if row.result == other.next]
+            if stacked:
+                return cls(memory, source, stacked[0], view.reverse, place)
         return None
 
     def build(self) -> tuple[Var, Var]:
@@ -107,7 +107,7 @@ class _Delay:
         delayed, final = (
             (extended[1:], extended[0]) if self.reverse else (extended[:-1], extended[-1])
         )
-        return (delayed if self.kept is None else self.place.var(self.kept)), final
+        return (delayed if self.delayed is None else self.place.var(self.delayed)), final
 
 
 def _find_mirrored(

@@ -76,7 +76,7 @@ def deferrable_ops(trips: IterationSpace) -> Collection[str]:
 def bytes_after(trips: IterationSpace) -> list[Size]:
     """Return the bytes per iteration that vectorization after the loop would add."""
     tail = _Epilogue(trips)
-    return trips.taken(tail.ops, tail.stacked())
+    return trips.added_bytes(tail.ops, tail.stacked())
 
 
 class _Epilogue:
@@ -108,7 +108,7 @@ class _Epilogue:
         links = self.sums.links.values()
         sums = {link.after for link in links} | {link.added for link in links} & self.outputs
         rows = {row.result for row in self.trips.view.rows}
-        return (self.outputs | self.needed) - rows - sums - self.trips.known
+        return (self.outputs | self.needed) - rows - sums - self.trips.available
 
     def unmoved_reductions(self) -> list[Op]:
         """Return additive reductions that could be folded over all iterations, and stay."""
@@ -135,7 +135,7 @@ class _Epilogue:
 
     def _batched(self, op: Op) -> AnyBatchedOp | None:
         """Return an operator for all iterations, if only accumulators read its totals."""
-        batched_op = self.trips.stretched(op)
+        batched_op = self.trips.batched_op(op)
         is_valid = batched_op is not None and batched_op.totals <= self.sums.added
         return batched_op if is_valid else None
 
@@ -157,7 +157,7 @@ class _Epilogue:
 
         def add_producers(moved: set[str]) -> set[str]:
             operands = (self.trips.varying(op) for op in ops if op.name in moved)
-            moved, available = set(moved), self.trips.known.union(*operands)
+            moved, available = set(moved), self.trips.available.union(*operands)
             for op in reversed(ops):
                 if op.name not in moved and self._moves_with_readers(op, moved, available):
                     moved.add(op.name)
@@ -168,24 +168,24 @@ class _Epilogue:
 
     def _is_worth_moving(self, op: Op) -> bool:
         """Return whether an operator is worth moving for itself."""
-        link, stretched = self.sums.links.get(op.name), self.candidates[op.name]
+        link, batched_op = self.sums.links.get(op.name), self.candidates[op.name]
         if link is not None:
-            return link.added in self.trips.known
+            return link.added in self.trips.available
         if self._sums_folded(op):
             operands, machine = self.trips.varying(op), current_context().target
             return not exceeds_limit(self.trips.sizes_of(operands), machine.folded_bytes)
         summed = (name for name in op.binds() if name in self.sums.added)
-        adds_up = stretched is not None and any(map(stretched.adds_up, summed))
+        adds_up = batched_op is not None and any(map(batched_op.can_sum, summed))
         return is_expensive(op) or adds_up
 
     def _sums_folded(self, op: Op) -> bool:
         """Return whether an operator sums over the folded batches of all iterations."""
-        stretched = self.candidates[op.name]
-        return isinstance(stretched, FoldedOp) and bool(stretched.totals)
+        batched_op = self.candidates[op.name]
+        return isinstance(batched_op, FoldedOp) and bool(batched_op.totals)
 
     def _moves_with_readers(self, op: Op, moved: set[str], available: set[str]) -> bool:
         """Return whether an operator moves with its consumers: it adds no stacked bytes."""
-        readers = {reader.name for reader in self.trips.reading(op)}
+        readers = {reader.name for reader in self.trips.readers_of(op)}
         is_result = not set(op.binds()).isdisjoint(self.trips.body.results)
         if op.name in self.sums.links or is_result or not readers or not readers <= moved:
             return False
@@ -201,7 +201,7 @@ def _build_distributed(trips: IterationSpace, tail: _Epilogue, op: Op) -> Replac
     loop, infos = _remaining_loop(trips, tail, op)
     place.keep(loop.to_op(), infos)
     stacked = {row.result: row.stacked for row in loop.rows}
-    for name in tail.needed - trips.known:
+    for name in tail.needed - trips.available:
         trips.values[name] = place.var(stacked[name])
     memories = [accumulator.memory for accumulator in tail.moved_sums()]
     trips.values |= {memory.param: place.var(memory.init) for memory in memories}
@@ -220,23 +220,23 @@ def _build(trips: IterationSpace, tail: _Epilogue, op: Op) -> None:
         link = tail.sums.links[op.name]
         trips.values[link.after] = _accumulate_all(trips, link)
         return
-    stretched = tail.candidates[op.name]
-    assert stretched is not None
+    batched_op = tail.candidates[op.name]
+    assert batched_op is not None
     summed = [name for name in op.binds() if name in tail.sums.added]
-    if summed and isinstance(stretched, BatchedOp):
-        trips.values[summed[0]] = stretched.total(trips.value, trips.turned)
+    if summed and isinstance(batched_op, BatchedOp):
+        trips.values[summed[0]] = batched_op.build_sum(trips.value, trips.batched_transpose)
     else:
-        trips.values |= stretched.build(trips.value)
+        trips.values |= batched_op.build(trips.value)
 
 
 def _accumulate_all(trips: IterationSpace, link: Accumulation) -> Var:
     """Return an accumulator with the addends of all iterations added."""
     if link.added is None:
-        stretched = trips.stretched(link.op, link.before)
-        assert stretched is not None
-        return stretched.build(trips.value)[link.after]
+        batched_op = trips.batched_op(link.op, link.before)
+        assert batched_op is not None
+        return batched_op.build(trips.value)[link.after]
     addend = trips.value(link.added)
-    if link.added not in trips.makers:  # a scanned input
+    if link.added not in trips.producer_of:  # a scanned input
         addend = emit("sum", addend, axis=0)
     return trips.value(link.before) + addend
 
@@ -247,7 +247,7 @@ def _remaining_loop(
     """Return the loop without its epilogue, and the new stacked outputs."""
     view, table = trips.view, trips.place.table
     rows = [row for row in view.rows if row.result not in tail.outputs]
-    available, infos = {row.result for row in rows} | trips.known, list[VarInfo]()
+    available, infos = {row.result for row in rows} | trips.available, list[VarInfo]()
     for name in sorted(tail.needed - available):
         type_ = trips.type_of(name)
         assert isinstance(type_, TensorType)

@@ -60,16 +60,16 @@ def _vectorize_prologue(view: LoopView, op: Op, place: InsertionPoint) -> Replac
 def bytes_before(trips: IterationSpace) -> list[Size]:
     """Return the bytes per iteration that vectorization before the loop would add."""
     moved = _select_movable(trips, movable_ops(trips))
-    return trips.taken(moved, _outputs_of(moved))
+    return trips.added_bytes(moved, _outputs_of(moved))
 
 
 def movable_ops(trips: IterationSpace) -> dict[str, AnyBatchedOp]:
     """Return the operators without dependence on other iterations, by name."""
-    known, movable = set(trips.known), dict[str, AnyBatchedOp]()
+    known, movable = set(trips.available), dict[str, AnyBatchedOp]()
     for op in trips.body.ops:
-        stretched = trips.stretched(op) if trips.varying(op) <= known else None
-        if stretched is not None and not stretched.totals:
-            movable[op.name] = stretched
+        batched_op = trips.batched_op(op) if trips.varying(op) <= known else None
+        if batched_op is not None and not batched_op.totals:
+            movable[op.name] = batched_op
             known.update(op.binds())
     return movable
 
@@ -77,7 +77,7 @@ def movable_ops(trips: IterationSpace) -> dict[str, AnyBatchedOp]:
 def values_before(trips: IterationSpace) -> set[str]:
     """Return the values that can be available for all iterations before a loop."""
     movable = movable_ops(trips)
-    return trips.known | names_bound_by(op for op in trips.body.ops if op.name in movable)
+    return trips.available | names_bound_by(op for op in trips.body.ops if op.name in movable)
 
 
 def _select_movable(trips: IterationSpace, candidates: Collection[str]) -> list[Op]:
@@ -141,7 +141,7 @@ def _remaining_loop(trips: IterationSpace, op: Op, moved: list[Op]) -> Replaceme
     return replace(
         view,
         content=remove_ops(view.content, moved, cut),
-        slices=(*view.slices, *trips.cut(cut)),
+        slices=(*view.slices, *trips.as_slices(cut)),
         rows=tuple(row for row in view.rows if row.stacked not in stacked),
         length=trips.length,
         origin=op,

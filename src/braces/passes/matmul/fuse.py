@@ -210,7 +210,9 @@ class _Fusion:
         reads its operand through the transpose.
         """
         trips = self.groups.trips
-        turns = [op for name in names if (op := trips.makers.get(name)) and is_transpose(op)]
+        turns = [
+            op for name in names if (op := trips.producer_of.get(name)) and is_transpose(op)
+        ]
         signatures = {(op.type, tuple(op.attrs.items())) for op in turns}
         if len(turns) != len(names) or len(signatures) != 1:
             with self.place.building():

@@ -85,7 +85,7 @@ class FusionGroups:
             (op, joint)
             for op in self.ops
             if self.trips.varying(op)
-            for joint in FusionAxis.found(op, self.trips.type_of)
+            for joint in FusionAxis.all_of(op, self.trips.type_of)
         ]
 
     def _varies(self, op: Op, joint: FusionAxis) -> list[bool]:
@@ -162,7 +162,7 @@ class FusionGroups:
         """Yield accumulators of products whose operands other groups concatenate."""
         items_by_key: dict[tuple[Key, FusionAxis], list[tuple[MemoryView, Op, Op]]] = {}
         for memory, link, op in self._accumulations():
-            for joint in FusionAxis.found(op, self.trips.type_of):
+            for joint in FusionAxis.all_of(op, self.trips.type_of):
                 if joint.out is not None and all(self._varies(op, joint)):
                     key = joint.alike(op, self.trips.type_of), joint
                     items_by_key.setdefault(key, []).append((memory, link, op))

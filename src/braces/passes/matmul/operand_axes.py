@@ -108,16 +108,16 @@ class FusionAxis:
         ]
         return result_type == expected_type and structures[0] == structures[1]
 
-    def build(self, op: Op, given: Sequence[Var], value: Callable[[str], Var]) -> Var:
+    def build(self, op: Op, new_operands: Sequence[Var], value: Callable[[str], Var]) -> Var:
         """Append the fused product.
 
         Args:
             op: One of the products.
-            given: The new operands at the fusion axis.
+            new_operands: The new operands at the fusion axis.
             value: Returns the variable of any other operand.
         """
         inputs = {slot: [*map(value, names)] for slot, names in self._other_inputs(op).items()}
-        for operand, var in zip(self.operands, given, strict=True):
+        for operand, var in zip(self.operands, new_operands, strict=True):
             inputs[operand.slot].insert(operand.at, var)
         (slot,) = op.outputs
         return apply(op.type, inputs, op.attrs, wanted=(slot,))[slot][0]
@@ -134,7 +134,7 @@ class FusionAxis:
         }
 
     @classmethod
-    def found(cls, op: Op, type_of: TypeOf) -> Iterator[Self]:
+    def all_of(cls, op: Op, type_of: TypeOf) -> Iterator[Self]:
         """Yield the fusion axes of an operator; none if it is no contraction."""
         definition, outputs = OPS.get(op.type), [*op.binds()]
         if not definition.product or definition.axes_rule is None or len(outputs) != 1:

@@ -110,7 +110,7 @@ class _SplitRule:
         self.gone = set[str]()
         for product in trips.body.ops:
             for joint in (
-                FusionAxis.found(product, trips.type_of) if trips.varying(product) else ()
+                FusionAxis.all_of(product, trips.type_of) if trips.varying(product) else ()
             ):
                 names = [operand.name(product) for operand in joint.operands]
                 invariant_names = [name for name in names if not trips.varies(name)]
@@ -163,7 +163,7 @@ class _SplitRule:
         """Return where a value is available: outside, before the loop, or in its iteration."""
         if not self.trips.varies(name):
             return INVARIANT
-        return LEAVES if name in self.block.known else STAYS
+        return LEAVES if name in self.block.available else STAYS
 
     def _is_worth_splitting(
         self,
@@ -205,7 +205,7 @@ class _SplitRule:
 
     def _concat_pieces(self, name: str, axis: int) -> tuple[str, ...]:
         """Return the concatenated pieces of a value along an axis; empty if unknown."""
-        maker, type_of = self.trips.makers.get(name), self.trips.type_of
+        maker, type_of = self.trips.producer_of.get(name), self.trips.type_of
         if maker is None or not OPS.get(maker.type).joins:
             return ()
         along = normalize_axis(

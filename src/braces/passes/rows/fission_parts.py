@@ -181,7 +181,7 @@ class StepFission:
         accumulators = Accumulators(trips, sums)
 
         def may_leave(op: Op) -> bool:
-            return op.name in accumulators.links or trips.stretched(op) is not None
+            return op.name in accumulators.links or trips.batched_op(op) is not None
 
         around = [op for op in trips.body.ops if op.name != self.view.origin.name]
         needed = needed_values(around, accumulators.recurrent, may_leave)

@@ -53,7 +53,7 @@ class RaggedLoop:
     numbers: Var | None = None
 
     @property
-    def given(self) -> list[str]:
+    def step_params(self) -> list[str]:
         """Parameters of the step except the index: memories and slices."""
         return [
             *(param_source.param for param_source in self.memories),
@@ -82,14 +82,14 @@ class RaggedStep:
 
     Attributes:
         rows: The batch size.
-        given: Operands with batch axis, captures included, by their names outside.
+        operands: Operands with batch axis, captures included, by their names outside.
         params: The same operands, by their names inside.
         results: Results with batch axis.
         stop: The stop condition, per batch element or for the whole batch.
     """
 
     rows: Size
-    given: list[str]
+    operands: list[str]
     params: list[str]
     results: list[str]
     stop: str | None
@@ -114,10 +114,10 @@ def pass_captures_by_element(
         inner: That block.
         total: The batch size.
     """
-    rows, given, stop = inner.unifier.resolve(total), steps.results, steps.stop
+    rows, results, stop = inner.unifier.resolve(total), steps.results, steps.stop
     own = _batch_params(steps, inner, rows)
-    step = RaggedStep(rows, own, own, given, stop)
-    batch_axes = _batch_axes(inner, step.rows, [*given, *([stop] if stop else [])])
+    step = RaggedStep(rows, own, own, results, stop)
+    batch_axes = _batch_axes(inner, step.rows, [*results, *([stop] if stop else [])])
     if not step.named and batch_axes:
         batch_axes = find_captured_row_axes(steps.outer, batch_axes, _batch_sources(steps))
     axes = {
@@ -136,9 +136,9 @@ def pass_captures_by_element(
     inner.ops += [rename_op(op, context) for op in ops]
     return replace(
         step,
-        given=[*own, *(var.name for var in batch_first.values())],
+        operands=[*own, *(var.name for var in batch_first.values())],
         params=[*own, *params.values()],
-        results=[context.get(n, n) for n in given],
+        results=[context.get(n, n) for n in results],
         stop=context.get(stop, stop) if stop else None,
     )
 
@@ -150,7 +150,7 @@ def _batch_params(steps: RaggedLoop, inner: SymbolTable, rows: Size) -> list[str
         if not sizes or inner.unifier.unify(sizes[0], rows) is None:
             inner.vars.pop(name)
             inner.params.remove(name)
-    return [name for name in steps.given if name in inner.vars]
+    return [name for name in steps.step_params if name in inner.vars]
 
 
 def _move_batch_first(steps: RaggedLoop, body: SymbolTable, name: str, axis: int) -> Var:
@@ -170,7 +170,7 @@ def _move_batch_back(steps: RaggedLoop, inner: SymbolTable, name: str, axis: int
 
 def number_random_draws(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep) -> RaggedStep:
     """Make the random draws of a step depend on the numbers of its batch elements."""
-    params_by_source = dict(zip(step.given, step.params, strict=True))
+    params_by_source = dict(zip(step.operands, step.params, strict=True))
 
     def numbers() -> Var:
         outer = steps.numbers
@@ -182,7 +182,7 @@ def number_random_draws(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep)
 
     places = dict.fromkeys(step.params, (0,))
     number_draws(steps.program, inner, step.rows, places, cache(numbers))
-    return replace(step, given=[*params_by_source], params=[*params_by_source.values()])
+    return replace(step, operands=[*params_by_source], params=[*params_by_source.values()])
 
 
 def add_block_param(inner: SymbolTable, stem: str, type_: Type) -> str:

@@ -80,7 +80,7 @@ def guard_steps(steps: RaggedLoop) -> GuardedLoop:
     body = SymbolTable(parent=steps.outer)
     body.trip_index = steps.loop.index
     content = steps.loop.content
-    for name in (steps.loop.index, *steps.given):
+    for name in (steps.loop.index, *steps.step_params):
         body.vars[name] = content.vars[name]
     inner = SymbolTable(parent=body).thaw(content)
     inner.vars.pop(steps.loop.index)
@@ -105,7 +105,7 @@ def _guard_by_switch(
 ) -> GuardedLoop:
     start, running = _add_running_memory(steps, body, ())
     rows = [visible_var(steps.program, inner, row.result) for row in steps.loop.rows]
-    for name in steps.given:
+    for name in steps.step_params:
         inner.vars.pop(name)
     inner.params = []
     run = inner.freeze((*steps.results, stop))
@@ -143,7 +143,7 @@ def _guard_by_partition(
     step = number_random_draws(steps, inner, step)
     case, n = _case(steps, inner, step), len(steps.memories)
     with steps.program.building(body):
-        operands = [visible_var(steps.program, body, name) for name in step.given]
+        operands = [visible_var(steps.program, body, name) for name in step.operands]
         out = build_partition([active], operands, [case], [step.rows], compact=False)
         next_memories = [
             replace(memory, next=_select_active(active, new, old).name)

@@ -86,8 +86,8 @@ class IterationBlock:
         return self._parts.epilogue_candidates if self._parts else ()
 
     @cached_property
-    def known(self) -> Collection[str]:
+    def available(self) -> Collection[str]:
         """Names of values that can be available for all iterations before the loop."""
         if self.is_body:
-            return values_before(self.trips) if self.together else self.trips.known
+            return values_before(self.trips) if self.together else self.trips.available
         return self._parts.known if self._parts else ()

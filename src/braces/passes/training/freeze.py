@@ -54,9 +54,9 @@ def _remove_updates(program: ProgramDef, which: Sequence[Any]) -> ProgramDef:
     return program.with_(updates=updates)
 
 
-def _match_names(program: ProgramDef, given: Any) -> list[str]:
+def _match_names(program: ProgramDef, target: Any) -> list[str]:
     """Return the names of updated variables that match a name or pattern."""
-    pattern = given if isinstance(given, str) else given.name
+    pattern = target if isinstance(target, str) else target.name
     matches = [name for name in program.updates if fnmatchcase(name, pattern)]
     if not matches:
         raise UnknownNameError(

@@ -63,8 +63,8 @@ def _value_names(main: Body, values: Any) -> dict[str, str]:
     return value_names
 
 
-def _name_of(given: Any) -> str:
-    return given if isinstance(given, str) else given.name
+def _name_of(argument: Any) -> str:
+    return argument if isinstance(argument, str) else argument.name
 
 
 def _check_value(main: Body, name: str, value: str) -> None:

@@ -43,13 +43,13 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
 def _report_unknown(op: Op, report: Report, at: str) -> None:
     """Report an operator without definition: from another process, or misspelt."""
     module = report.modules.get(op.type.partition(".")[0])
-    given, fix = None, did_you_mean(op.type, OPS.definitions)
+    origin, fix = None, did_you_mean(op.type, OPS.definitions)
     if module is not None:
-        given = f"{op.type} does not come with Braces; it was defined in {module}"
+        origin = f"{op.type} does not come with Braces; it was defined in {module}"
         fix = f"Import {module} first, or whatever defines the operator now."
     elif not fix:
         fix = "If it is an operator of your own, import the module that defines it first."
-    report.say("B101", f"There is no operator `{op.type}`.", at=at, given=given, fix=fix)
+    report.say("B101", f"There is no operator `{op.type}`.", at=at, given=origin, fix=fix)
 
 
 def check_captures(op: Op, report: Report, at: str) -> None:
@@ -71,19 +71,19 @@ def _join_names(names: Iterable[str]) -> str:
 
 def _check_slots(
     kind: str,
-    given: Mapping[str, tuple[str, ...]],
+    names_by_slot: Mapping[str, tuple[str, ...]],
     slots: tuple[Slot, ...],
     op: Op,
     report: Report,
     at: str,
 ) -> None:
     known = list(map(_slot_name, slots))
-    for name in given:
+    for name in names_by_slot:
         if name not in known:
             what = f"{op.type} has no {kind} `{name}`."
             report.say("B102", what, at=at, fix=suggest(name, known))
     for slot in slots:
-        names = given.get(slot.name)
+        names = names_by_slot.get(slot.name)
         if names is None and not slot.optional:
             what = f"{op.type} lacks its {kind} `{slot.name}`."
             report.say("B103", what, at=at, fix="Add it.")
@@ -174,25 +174,27 @@ def _infer_and_compare(
     at: str,
 ) -> None:
     declared = {slot: visible.types(names) for slot, names in op.inputs.items()}
-    given = resolve_types(declared, unifier)
+    input_types = resolve_types(declared, unifier)
     outer = dict(zip(op.captures(), visible.types(op.captures()), strict=True))
     context, wanted = InferenceContext(definition.type, unifier), tuple(op.outputs)
     try:
         if kernels:
-            inferred = infer(definition, given, op.attrs, wanted, context, outer)
+            inferred = infer(definition, input_types, op.attrs, wanted, context, outer)
         else:
-            inferred = infer_without_kernel(definition, given, op.attrs, wanted, context, outer)
+            inferred = infer_without_kernel(
+                definition, input_types, op.attrs, wanted, context, outer
+            )
     except OpDefinitionError as error:  # rules expect operands that the builder accepts
         what = f"{op.type} cannot take these inputs and attributes: {error.what}"
-        report.say("B502", what, at=at, given=_format_inputs(op, given))
+        report.say("B502", what, at=at, given=_format_inputs(op, input_types))
         return
     except BracesError as error:
-        given_text = error.given or _format_inputs(op, given)
+        given_text = error.given or _format_inputs(op, input_types)
         report.say("B502", error.what, at=at, given=given_text, fix=error.fix)
         return
     except Exception as error:  # inference of operators that own blocks
         what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
-        report.say("B502", what, at=at, given=_format_inputs(op, given))
+        report.say("B502", what, at=at, given=_format_inputs(op, input_types))
         return
     for slot in wanted if inferred else ():
         types = inferred.get(slot, ()) if inferred else ()

@@ -126,7 +126,7 @@ class _Verification:
         visible = ScopeChain(main, None)
         self.block(visible, "")
         for target, value in program.updates.items():
-            self.update(target, value, visible)
+            self.check_update(target, value, visible)
 
     def more(
         self, table: SymbolTable, good: Container[int], updates: Mapping[str, str]
@@ -150,7 +150,7 @@ class _Verification:
             else:
                 self.op(op, named, visible, "")
         for target, value in updates.items():
-            self.update(target, value, visible)
+            self.check_update(target, value, visible)
 
     def at(self, path: str, op: Op | None = None) -> str:
         block = f"{self.place}block {path or '0'}"
@@ -167,7 +167,7 @@ class _Verification:
         for op in body.ops:
             self.op(op, named, visible, path)
         for name in dict.fromkeys(body.results):
-            self.read(name, visible, self.at(path))
+            self.check_read(name, visible, self.at(path))
         self.bound(visible, path)
 
     def params(self, body: Body, path: str) -> None:
@@ -184,9 +184,9 @@ class _Verification:
 
     def declaration(self, info: VarInfo, body: Body, path: str) -> None:
         def say(code: str, what: str, fix: str) -> None:
-            given = f"{info.kind} {info.name}: {info.type}"
+            declaration_text = f"{info.kind} {info.name}: {info.type}"
             self.report.say(
-                code, f"`{info.name}` {what}", at=self.at(path), given=given, fix=fix
+                code, f"`{info.name}` {what}", at=self.at(path), given=declaration_text, fix=fix
             )
 
         if info.kind == ARGUMENT and info.name not in body.params:
@@ -226,7 +226,7 @@ class _Verification:
             self.report.say("B109", what, at=at, fix="Rename one of them.")
         named.add(op.name)
         for name in dict.fromkeys(op.reads()):
-            self.read(name, visible, at)
+            self.check_read(name, visible, at)
         completed = check_definition(op, self.report, at)
         bodies = op.bodies()
         for label, body in bodies.items():
@@ -234,13 +234,13 @@ class _Verification:
         if len(self.report.errors) == before and (bodies or op.captures()):
             check_captures(op, self.report, at)
         for name in op.binds():
-            self.bind(name, visible, at)
+            self.check_bind(name, visible, at)
         if completed is not None and len(self.report.errors) == before:
             check_interface(completed, visible, self.unifier, self.report, at)
             if len(self.report.errors) == before:
                 check_types(completed, visible, self.unifier, self.types, self.report, at)
 
-    def read(self, name: str, visible: ScopeChain, at: str) -> None:
+    def check_read(self, name: str, visible: ScopeChain, at: str) -> None:
         owner = visible.owner(name)
         if owner is None:
             what = f"There is no variable `{name}` here."
@@ -252,7 +252,7 @@ class _Verification:
                 fix = "An outer block has this name too; rename the inner variable."
             self.report.say("B203", what, at=at, fix=fix)
 
-    def bind(self, name: str, visible: ScopeChain, at: str) -> None:
+    def check_bind(self, name: str, visible: ScopeChain, at: str) -> None:
         info = visible.body.vars.get(name)
         if info is None:
             what = f"`{name}` is bound, and not declared in this block."
@@ -269,7 +269,7 @@ class _Verification:
 
     # ---- updates -----------------------------------------------------------------------------
 
-    def update(self, target: str, value: str, visible: ScopeChain) -> None:
+    def check_update(self, target: str, value: str, visible: ScopeChain) -> None:
         at = f"{self.place}update {target} = {value}"
         held, new = visible.info(target), visible.info(value)
         if held is None or not held.persistable:
@@ -281,8 +281,8 @@ class _Verification:
             self.report.say("B402", what, at=at, fix=suggest(value, visible.body.vars))
         if held and new and not unifies(held.type, new.type, self.unifier):
             what = f"The next value of `{target}` has another type."
-            given = f"{target}: {held.type}   {value}: {new.type}"
-            self.report.say("B403", what, at=at, given=given, fix="Cast or reshape it.")
+            types = f"{target}: {held.type}   {value}: {new.type}"
+            self.report.say("B403", what, at=at, given=types, fix="Cast or reshape it.")
 
 
 def _is_trainable(info: VarInfo) -> bool:

@@ -86,7 +86,7 @@ class ShardedPlan:
 
     def options(self, told: bool) -> dict[str, Any]:
         """Return the shardings of inputs and outputs; `told` if there is a status."""
-        plan, whole = self.plan, self.placement.whole
+        plan, whole = self.plan, self.placement.replicated
         placements = [self.lies[name] for name in (*plan.states, *plan.feeds)]
         after = [self.lies[name] for name in plan.updates]
         return {
