@@ -56,9 +56,9 @@ from braces.lower.xla.interruptible_loops import (
 )
 from braces.lower.xla.list_lengths import ListLengthReports
 from braces.lower.xla.lowering_hooks import (
-    BlockState,
     DynamicSizes,
     LoweringHook,
+    LoweringState,
     NaNCheck,
     OutputShardings,
 )
@@ -126,7 +126,7 @@ class Lowerer:
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: RunStatus) -> RunStatus:
         """Lower the operators of a block; `env` gains the values that they bind."""
-        block, hooks = BlockState(body, env, state), self._hooks()
+        block, hooks = LoweringState(body, env, state), self._hooks()
         for op in body.ops:
             definition = OPS.get(op.type)
             here = f"{path}/{op.name}".lstrip("/")
@@ -160,7 +160,7 @@ class Lowerer:
         return replace(self, **changes) if changes else self
 
     def _lower_kernel(
-        self, definition: OpDef, op: Op, path: str, block: BlockState
+        self, definition: OpDef, op: Op, path: str, block: LoweringState
     ) -> Mapping[str, Sequence[Any]]:
         """Return the outputs by slot; zeros if the kernel rejects an assumed size."""
         values = {slot: tuple(block.env[n] for n in names) for slot, names in op.inputs.items()}
@@ -176,7 +176,7 @@ class Lowerer:
         return zero_outputs(op, block.body, self.sizes)
 
     def _compute(
-        self, definition: OpDef, op: Op, path: str, values: Values, block: BlockState
+        self, definition: OpDef, op: Op, path: str, values: Values, block: LoweringState
     ) -> Mapping[str, Sequence[Any]]:
         if (drawn := self.draws.get(path, op, values)) is not None:
             return definition.by_slot(drawn)

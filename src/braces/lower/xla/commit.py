@@ -24,7 +24,7 @@ from braces.dtypes import ListType
 from braces.ir.records import Body, Op
 from braces.ir.views import BlockView
 from braces.lazy import jnp
-from braces.lower.xla.lowering_hooks import BlockState, LoweringHook
+from braces.lower.xla.lowering_hooks import LoweringHook, LoweringState
 
 UpdatePlaces: TypeAlias = Mapping[str, Mapping[str, str]]
 """By the path of an operator: its next values, and the variables that they update."""
@@ -102,7 +102,7 @@ class Commits(LoweringHook):
     _chosen: set[str] = field(default_factory=set[str])
     _good: Any = None
 
-    def after(self, op: Op, path: str, block: BlockState) -> None:
+    def after(self, op: Op, path: str, block: LoweringState) -> None:
         """Select the next values that an operator has bound."""
         for source, name in self.places.get(path, {}).items():
             sites = block.record_checks().sites

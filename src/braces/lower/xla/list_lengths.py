@@ -16,7 +16,7 @@ from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.lower.checks.check_codes import RunStatus
 from braces.lower.xla.check_points import CheckPoint
-from braces.lower.xla.lowering_hooks import BlockState, LoweringHook
+from braces.lower.xla.lowering_hooks import LoweringHook, LoweringState
 from braces.ops.lists.stack import ListBuffer
 
 
@@ -37,7 +37,7 @@ class ListLengthReports(LoweringHook):
             return frozenset()
         return frozenset(path for path, point in self.check_points.items() if point.history)
 
-    def before(self, op: Op, path: str, block: BlockState) -> None:
+    def before(self, op: Op, path: str, block: LoweringState) -> None:
         """Stop a run before an operator looks into a list beyond its capacity."""
         definition = OPS.get(op.type)
         if definition.owns_blocks or definition.looks_into_lists:
@@ -46,7 +46,7 @@ class ListLengthReports(LoweringHook):
                 running &= buffer.is_sufficient
             block.status = RunStatus(running, sites)
 
-    def after(self, op: Op, path: str, block: BlockState) -> None:
+    def after(self, op: Op, path: str, block: LoweringState) -> None:
         """Record the lengths of lists that began in this block."""
         running, sites = block.status
         for site, buffer in self._buffers((block.env[name] for name in op.binds()), sites):

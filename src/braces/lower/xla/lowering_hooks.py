@@ -27,7 +27,7 @@ from braces.lower.xla.concrete_attributes import Sizes
 
 
 @dataclass
-class BlockState:
+class LoweringState:
     """State of a block during lowering.
 
     Attributes:
@@ -51,10 +51,10 @@ class BlockState:
 class LoweringHook:
     """Concern of lowering that acts before or after each operator, whose path is `path`."""
 
-    def before(self, op: Op, path: str, block: BlockState) -> None:
+    def before(self, op: Op, path: str, block: LoweringState) -> None:
         """Act before an operator is lowered."""
 
-    def after(self, op: Op, path: str, block: BlockState) -> None:
+    def after(self, op: Op, path: str, block: LoweringState) -> None:
         """Act after the outputs of an operator are bound."""
 
 
@@ -64,7 +64,7 @@ class OutputShardings(LoweringHook):
 
     placement: Placement
 
-    def after(self, op: Op, path: str, block: BlockState) -> None:
+    def after(self, op: Op, path: str, block: LoweringState) -> None:
         """Pin the outputs to their sharding."""
         for name in op.binds():
             block.env[name] = self.placement.pinned(block.body.vars[name], block.env[name])
@@ -82,7 +82,7 @@ class DynamicSizes(LoweringHook):
     sizes: Sizes
     rounded: Collection[str]
 
-    def before(self, op: Op, path: str, block: BlockState) -> None:
+    def before(self, op: Op, path: str, block: LoweringState) -> None:
         """Record the sizes that an operator reports; another size than assumed ends the run."""
         definition = OPS.get(op.type)
         if definition.learn_rule is None:
@@ -105,7 +105,7 @@ class DynamicSizes(LoweringHook):
 class NaNCheck(LoweringHook):
     """Check of all outputs for NaNs."""
 
-    def after(self, op: Op, path: str, block: BlockState) -> None:
+    def after(self, op: Op, path: str, block: LoweringState) -> None:
         """Record whether an output has a NaN."""
         wrong = has_nan([block.env[name] for name in op.binds()])
         block.status = record_code(block.record_checks(), NAN_CHECK, wrong)
