@@ -41,7 +41,12 @@ from braces.ops.common.row_semantics import FIRST_ROW, mixed_rows_error
 from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis
 from braces.ops.control.batch_axis.axis_kinds import AxisKinds, OpAxes
 from braces.ops.control.batch_axis.per_row_loops import guard_padding_iterations
-from braces.ops.control.batch_axis.rewrite import RowAxes, initial_state, rewrite_block
+from braces.ops.control.batch_axis.rewrite import (
+    RowAxes,
+    build_detached,
+    initial_state,
+    rewrite_block,
+)
 
 
 def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
@@ -133,7 +138,8 @@ class _MaskInserter:
         if self.count and isinstance(view, LoopView) and view.length == self.rows:
             return guard_padding_iterations(self.program, table, view, self.count)
         if self.count and definition.rounded_rule is not None:
-            return self._apply_rounded_rule(table, op_axes, op, definition.rounded_rule)
+            build = partial(self._by_rounded_rule, table, op_axes, op, definition.rounded_rule)
+            return build_detached(self.program, table, op, build)
         reduced = {
             str(axis.index): self._fills(op_axes, str(axis.index)) for axis in op_axes.reduced()
         }
@@ -141,42 +147,41 @@ class _MaskInserter:
             reduced |= {i: _tail_fills(op, fills) for i, fills in op_axes.tail_fills().items()}
         if not any(reduced.values()):
             return [op]
-        before = len(table.ops)
-        with self.program.building(table), self.program.at(op.source):
-            mask = self._var(table, self.valid)
-            inputs = {
-                slot: tuple(
-                    self._filled(
-                        table, name, op_axes.axes.of(slot, at), _slot_fills(reduced, slot), mask
-                    )
-                    for at, name in enumerate(names)
-                )
-                for slot, names in op.inputs.items()
-            }
-            masked_op = op.with_(inputs=inputs)
-            if definition.masked_rule is not None:
-                values = [self._var(table, name) for name in masked_op.reads()]
-                view = op_axes.view(self.rows, partial(self._var, table))
-                rule_args = [view, *values, mask]
-                rule, at = definition.masked_rule, op.describe()
-                masked_op = call_rule(op.type, "masked", rule, rule_args, {}, _require_op, at)
-        extra = table.ops[before:]
-        del table.ops[before:]
-        return [*extra, masked_op]
+        build = partial(self._masked_op, table, op_axes, op, reduced)
+        return build_detached(self.program, table, op, build)
 
-    def _apply_rounded_rule(
-        self, table: SymbolTable, op_axes: OpAxes, op: Op, rule: Callable[..., Any]
-    ) -> list[Op]:
-        """Return the replacement of an operator by its definition's rule for padded batches."""
-        before = len(table.ops)
-        with self.program.building(table), self.program.at(op.source):
-            rule_args = [op_axes.view(self.rows, partial(self._var, table)), self.count]
-            replacement = call_rule(
-                op.type, "rounded", rule, rule_args, {}, _require_op, op.describe()
+    def _masked_op(
+        self,
+        table: SymbolTable,
+        op_axes: OpAxes,
+        op: Op,
+        reduced: Mapping[str, IdentityElements],
+    ) -> Op:
+        """Return an operator on filled inputs, or the replacement by its rule for masks."""
+        mask, rule = self._var(table, self.valid), OPS.get(op.type).masked_rule
+        inputs = {
+            slot: tuple(
+                self._filled(
+                    table, name, op_axes.axes.of(slot, at), _slot_fills(reduced, slot), mask
+                )
+                for at, name in enumerate(names)
             )
-        extra = table.ops[before:]
-        del table.ops[before:]
-        return [*extra, replacement]
+            for slot, names in op.inputs.items()
+        }
+        op = op.with_(inputs=inputs)
+        if rule is None:
+            return op
+        values = [self._var(table, name) for name in op.reads()]
+        view = op_axes.view(self.rows, partial(self._var, table))
+        args = [view, *values, mask]
+        return call_rule(op.type, "masked", rule, args, {}, _require_op, op.describe())
+
+    def _by_rounded_rule(
+        self, table: SymbolTable, op_axes: OpAxes, op: Op, rule: Callable[..., Any]
+    ) -> Op:
+        """Return the replacement of an operator by its definition's rule for padded batches."""
+        args = [op_axes.view(self.rows, partial(self._var, table)), self.count]
+        return call_rule(op.type, "rounded", rule, args, {}, _require_op, op.describe())
 
     def _fills(self, op_axes: OpAxes, index: str) -> IdentityElements:
         """Return the fill values along one axis, by input slot.

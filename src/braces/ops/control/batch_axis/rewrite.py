@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import Body, Op
@@ -53,6 +54,18 @@ def rewrite_block(
     block = initial_state(table, places)
     analysis.run(table.ops, block)
     _Rewriter(analysis, rule).rewrite(table, block.at_entry())
+
+
+def build_detached(
+    program: Builder, table: SymbolTable, op: Op, build: Callable[[], Op | list[Op]]
+) -> list[Op]:
+    """Return the operators that `build` appends in place of `op`, detached, and its result."""
+    start = len(table.ops)
+    with program.building(table), program.at(op.source):
+        result = build()
+    new_ops = table.ops[start:]
+    del table.ops[start:]
+    return new_ops + (result if isinstance(result, list) else [result])
 
 
 @dataclass(frozen=True)

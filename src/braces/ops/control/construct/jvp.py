@@ -28,7 +28,7 @@ block with the tangents only. Here `a_tangent` is `y * 2`:
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from braces.builder.append import call
@@ -127,10 +127,12 @@ def _add_tangent_param(
     return param
 
 
-def tangent_of(d: JvpContext, table: SymbolTable, known: Mapping[str, Var], name: str) -> str:
+def tangent_of(
+    d: JvpContext, table: SymbolTable, tangents: Mapping[str, Var], name: str
+) -> str:
     """Return the tangent of a variable; zeros if it has none."""
-    if name in known:
-        return known[name].name
+    if name in tangents:
+        return tangents[name].name
     return zeros_like(visible_var(d.program, table, name)).name
 
 
@@ -159,24 +161,34 @@ def _cases_jvp(
     for table in tables:
         with d.program.building(table):
             pushed.append(d.push(table, tangents))
-    moving = [
-        out
-        for out in view.outputs
-        if any(
-            name in case_tangents
-            for name, case_tangents in zip(out.results, pushed, strict=True)
-        )
-    ]
-    extra = list[list[str]]()
-    for k, (table, case_tangents) in enumerate(zip(tables, pushed, strict=True)):
-        with d.program.building(table):
-            extra.append(
-                [tangent_of(d, table, case_tangents, out.results[k]) for out in moving]
-            )
-    names = [d.declare(out.name) for out in moving]
-    outputs = map(Output, names, zip(*extra, strict=True))
+    outputs = tangent_outputs(d, tables, pushed, view.outputs).values()
     contents = tuple(table.freeze() for table in tables)
     d.widen(replace(view, contents=contents, outputs=(*view.outputs, *outputs)).to_op())
+
+
+def tangent_outputs(
+    d: JvpContext,
+    tables: Sequence[SymbolTable],
+    tangents: Sequence[Mapping[str, Var]],
+    outputs: Iterable[Output],
+) -> dict[Output, Output]:
+    """Let every case compute the tangents of outputs that have one in at least one case.
+
+    Returns:
+        The outputs with these tangents, by the outputs of the branch.
+    """
+    moving = [
+        out
+        for out in outputs
+        if any(name in of_case for name, of_case in zip(out.results, tangents, strict=True))
+        and has_cotangent(tables[0].type_of(out.results[0]))
+    ]
+    results = list[list[str]]()
+    for k, (table, of_case) in enumerate(zip(tables, tangents, strict=True)):
+        with d.program.building(table):
+            results.append([tangent_of(d, table, of_case, out.results[k]) for out in moving])
+    names = [d.declare(out.name) for out in moving]
+    return dict(zip(moving, map(Output, names, zip(*results, strict=True)), strict=True))
 
 
 def _build_tangent_block(d: JvpContext, view: BlockView, tangents: Mapping[str, Var]) -> None:

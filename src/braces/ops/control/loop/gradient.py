@@ -76,11 +76,7 @@ class _BackwardCarry:
     nonzero: bool
 
     def contributes(self, grads: Mapping[str, Var]) -> bool:
-        """Return whether the loop computes a cotangent other than zeros.
-
-        Args:
-            grads: The cotangents of all names of the forward body.
-        """
+        """Return whether the loop computes more than zeros; `grads` are those in its body."""
         captured = self.name == self.seeded == self.origin
         unchanged = captured and grads[self.name] is self.grad
         return self.nonzero or (self.name in grads and not unchanged)

@@ -130,13 +130,7 @@ def save_residuals(
 
 
 def _choose_ways(view: LoopView, plan: ResidualPlan, counts: Iterable[str]) -> ResidualPlan:
-    """Choose between stacking, pushing and carrying for each array to save.
-
-    Args:
-        view: The forward loop.
-        plan: The plan, in which all of these have the way `SAVE`.
-        counts: The numbers of elements of saved lists, to be saved, too.
-    """
+    """Choose between stacking, pushing and carrying for arrays and for counts of lists."""
     arrays = plan.names(Way.SAVE)
     way = Way.SAVE_STACKED if view.counted else Way.PUSH
     carried = (memory.next for memory in _find_carried_memories(view, arrays))
@@ -261,16 +255,7 @@ def _append_backward(
     plan: ResidualPlan,
     lists: Sequence[ResidualList],
 ) -> None:
-    """Append the backward loop with its residuals to the block under construction.
-
-    Args:
-        d: The context of the differentiation.
-        view: The forward loop, which saves the residuals.
-        forward: The block of its body.
-        backward: The backward loop.
-        plan: The plan of its residuals.
-        lists: The residual lists.
-    """
+    """Append the backward loop; `view` is the forward loop, which saves the residuals."""
     name, content, table = backward.origin.name, backward.content, SymbolTable(parent=forward)
     rests = [_restore(d, forward, table, list_) for list_ in lists]
     stacked = plan.names(Way.SAVE_STACKED)

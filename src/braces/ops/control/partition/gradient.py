@@ -43,14 +43,14 @@ from braces.ir.walk import map_bodies
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.batch_axis.masking import masked_branch
 from braces.ops.control.construct.build import append_construct
-from braces.ops.control.construct.jvp import captured_tangents, tangent_of
+from braces.ops.control.construct.jvp import captured_tangents, tangent_outputs
 from braces.ops.control.core.differentiation import AutodiffContext, JvpContext, VjpContext
 from braces.ops.control.partition.residuals import save_row_residuals
-from braces.ops.lists.cotangents import accumulate_cotangent, has_cotangent
+from braces.ops.lists.cotangents import accumulate_cotangent
 
 
 @dataclass(frozen=True)
-class _DifferentiatedCase:
+class _CaseGradient:
     """One case, recomputed and differentiated.
 
     Attributes:
@@ -85,7 +85,7 @@ def partition_gradient(d: VjpContext) -> None:
         _return_cotangents(d, half, [*(row.params[k] for row in rows), *sums])
         for k, half in enumerate(halves)
     ]
-    kept, contents = save_row_residuals(d, view, bodies)
+    residuals, contents = save_row_residuals(d, view, bodies)
     seeds = [
         Operand(d.grads[out.name].name, tuple(half.seeds[i] for half in halves), linear=True)
         for i, out in enumerate(outs)
@@ -93,7 +93,7 @@ def partition_gradient(d: VjpContext) -> None:
     results = [Output("", names) for names in zip(*(b.results for b in bodies), strict=True)]
     backward = replace(
         view.containing(contents),
-        rows=(*view.rows, *seeds, *kept),
+        rows=(*view.rows, *seeds, *residuals),
         outs=tuple(results[: len(rows)]),
         sums=tuple(results[len(rows) :]),
         origin=view.origin.with_(inputs={}, outputs={}),
@@ -106,7 +106,7 @@ def partition_gradient(d: VjpContext) -> None:
 
 def _differentiate_case(
     d: VjpContext, view: PartitionView, k: int, outs: Sequence[Output]
-) -> _DifferentiatedCase:
+) -> _CaseGradient:
     """Recompute and differentiate a case: cotangents of its rows and of its captures."""
     table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
     seeds, params = dict[str, Var](), list[str]()
@@ -120,7 +120,7 @@ def _differentiate_case(
                 accumulate_cotangent(seeds, out.results[k], d.grads[out.name])
         wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
         wanted |= {name for name in view.captures if d.wants(name)}
-        return _DifferentiatedCase(table, params, d.backprop(table, seeds, wanted))
+        return _CaseGradient(table, params, d.backprop(table, seeds, wanted))
 
 
 def _param(d: AutodiffContext, table: SymbolTable, stem: str, like: str) -> Var:
@@ -129,7 +129,7 @@ def _param(d: AutodiffContext, table: SymbolTable, stem: str, like: str) -> Var:
     return var_of(d.program, table, name)
 
 
-def _return_cotangents(d: VjpContext, half: _DifferentiatedCase, names: Sequence[str]) -> Body:
+def _return_cotangents(d: VjpContext, half: _CaseGradient, names: Sequence[str]) -> Body:
     """Let the backward case return a cotangent for each of these names, zeros included."""
     with d.program.building(half.table):
         grads = [
@@ -171,24 +171,7 @@ def partition_jvp(d: JvpContext) -> None:
         with d.program.building(table):
             pushed.append(d.push(table, tangents))
         tables.append(table)
-    moving = [
-        out
-        for out in view.outputs
-        if any(
-            name in case_tangents
-            for name, case_tangents in zip(out.results, pushed, strict=True)
-        )
-        and has_cotangent(tables[0].type_of(out.results[0]))
-    ]
-    extra = list[list[str]]()
-    for k, (table, case_tangents) in enumerate(zip(tables, pushed, strict=True)):
-        with d.program.building(table):
-            extra.append(
-                [tangent_of(d, table, case_tangents, out.results[k]) for out in moving]
-            )
-    names = [d.declare(out.name) for out in moving]
-    tangents = list(map(Output, names, zip(*extra, strict=True)))
-    split = sum(out in view.outs for out in moving)
+    output_tangents = tangent_outputs(d, tables, pushed, view.outputs)
     operands = [
         Operand(d.tangents[row.source].name, names_in_cases, row.linear)
         for row, names_in_cases in zip(moving_rows, zip(*params, strict=True), strict=False)
@@ -196,7 +179,7 @@ def partition_jvp(d: JvpContext) -> None:
     wider = replace(
         view.containing(table.freeze() for table in tables),
         rows=(*view.rows, *operands),
-        outs=(*view.outs, *tangents[:split]),
-        sums=(*view.sums, *tangents[split:]),
+        outs=(*view.outs, *(output_tangents[o] for o in view.outs if o in output_tangents)),
+        sums=(*view.sums, *(output_tangents[o] for o in view.sums if o in output_tangents)),
     )
     d.widen(wider.to_op())

@@ -47,8 +47,8 @@ MergeRows = Callable[[Value, Value], Value]
 class Strategy(Enum):
     """Code of a case."""
 
-    FIRST = "in place, or zeros without rows"
-    IN_PLACE = "in place, or the results of preceding cases without rows"
+    FIRST = "in place; zeros if there are no rows"
+    IN_PLACE = "in place; results of preceding cases if there are no rows"
     COMPACT = "gathered, in place or all rows, depending on their number"
 
 
@@ -190,11 +190,6 @@ def choose_strategy(case: LoweredCase, work: float, is_first: bool) -> Strategy:
     | compact | any | symbolic, as in an export | `IN_PLACE` |
     | compact | little work | static | `IN_PLACE` |
     | compact | more work | static | `COMPACT` |
-
-    Args:
-        case: The case.
-        work: Its cost for all rows.
-        is_first: Whether there are no results of preceding cases.
     """
     if not case.view.compact:
         return Strategy.FIRST if is_first else Strategy.IN_PLACE
@@ -252,11 +247,16 @@ class _TracedCase:
         return [(shape, r.dtype) for shape, r in zip(shapes, results, strict=True)]
 
     def zero_results(self) -> list[Value]:
-        """Return zeros of the result types, which the branches of the case update in place."""
-        return [
-            _distinct_zeros(self.case, i, *shape_and_dtype)
-            for i, shape_and_dtype in enumerate(self.result_shapes())
-        ]
+        """Return zeros of the result types, which the branches of the case update in place.
+
+        XLA merges equal constants (CSE) and then copies them. These differ for XLA, which does
+        not know that a row count is never negative.
+        """
+        case, zeros = self.case, list[Value]()
+        for i, (shape, dtype) in enumerate(self.result_shapes()):
+            salt = crc32(f"{case.lowering.op.name} {i}".encode()) >> 1
+            zeros.append(jnp.broadcast_to((case.number < -salt).astype(dtype), shape))
+        return zeros
 
 
 # ---- strategies ------------------------------------------------------------------------------
@@ -364,16 +364,6 @@ def _all_rows(traced: _TracedCase) -> Branch:
         return case.merge_results(results, before, lambda rows, _: rows), state
 
     return branch
-
-
-def _distinct_zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> Value:
-    """Return zeros for result `i`, to be updated in place.
-
-    XLA merges equal constants (CSE) and then copies them. These differ for XLA, which does not
-    know that a row count is never negative.
-    """
-    salt = crc32(f"{case.lowering.op.name} {i}".encode()) >> 1
-    return jnp.broadcast_to((case.number < -salt).astype(dtype), shape)
 
 
 # ---- rows ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from braces.builder.append import emit
@@ -35,7 +36,7 @@ from braces.ir.records import Attr, Body, Op
 from braces.ir.walk import all_ops
 from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis
 from braces.ops.control.batch_axis.axis_kinds import OpAxes, axis_map_of
-from braces.ops.control.batch_axis.rewrite import RowAxes, rewrite_block
+from braces.ops.control.batch_axis.rewrite import RowAxes, build_detached, rewrite_block
 
 T = TypeVar("T")
 
@@ -107,12 +108,11 @@ class _Numbering:
         axis = self._axis(table, op_axes) if _is_random(op) else None
         if axis is None:
             return [op]
-        before = len(table.ops)
-        with self.program.building(table), self.program.at(op.source):
-            draw_ops = _NumberedDraw(self.program, table, op, axis, self.numbers().name).ops()
-        extra = table.ops[before:]
-        del table.ops[before:]
-        return [*extra, *draw_ops]
+        build = partial(self._numbered_draw, table, op, axis)
+        return build_detached(self.program, table, op, build)
+
+    def _numbered_draw(self, table: SymbolTable, op: Op, axis: int) -> list[Op]:
+        return _NumberedDraw(self.program, table, op, axis, self.numbers().name).ops()
 
     def _axis(self, table: SymbolTable, op_axes: OpAxes) -> int | None:
         """Return the first row axis of a draw that has no row numbers yet."""
