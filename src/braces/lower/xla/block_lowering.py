@@ -305,9 +305,9 @@ class OpLowering:
         results, self.outer = self.run(label, body, [], self.outer)
         return results
 
-    def apart(self, label: str, body: Body, given: Mapping[str, Any]) -> list[Any]:
-        """Lower a sub-block once more; `given` holds all values that it reads."""
-        env, path = dict(given), f"{self.path}/{label}"
+    def lower_isolated(self, label: str, body: Body, arguments: Mapping[str, Any]) -> list[Any]:
+        """Lower a sub-block once more; `arguments` holds all values that it reads."""
+        env, path = dict(arguments), f"{self.path}/{label}"
         inside = (site for site in self.lowerer.sites if site.startswith(f"{path}/"))
         self.lowerer.run(body, env, path, start_state([*inside, NAN_CHECK, STOP_CHECK]))
         return [env[name] for name in body.results]

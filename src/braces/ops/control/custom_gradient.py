@@ -59,7 +59,7 @@ from braces.ops.lists.cotangents import accumulate_cotangent, has_cotangent, zer
 
 
 @final
-class CustomGradient(BlockOp):
+class CustomGradientOp(BlockOp):
     """Values with a custom gradient; see the module's docstring."""
 
     def __init__(self) -> None:
@@ -98,18 +98,19 @@ class CustomGradient(BlockOp):
         assert isinstance(body, Body)
         for type_ in (*types["values"], *inputs):
             _check_differentiable(type_)
-        given = result_types(body, outer, context)
-        if len(given) != len(inputs):
+        cotangent_types = result_types(body, outer, context)
+        if len(cotangent_types) != len(inputs):
             raise ProgramError(
                 "The gradient does not give a cotangent for each input.",
-                given=f"cotangents: {len(given)}   inputs: {len(inputs)}",
+                given=f"cotangents: {len(cotangent_types)}   inputs: {len(inputs)}",
                 fix="Give one for each input, in their order.",
             )
-        for number, (cotangent_type, wanted) in enumerate(zip(given, inputs, strict=True)):
-            if not unifies(cotangent_type, wanted, context.unifier):
+        pairs = zip(cotangent_types, inputs, strict=True)
+        for number, (cotangent_type, type_) in enumerate(pairs):
+            if not unifies(cotangent_type, type_, context.unifier):
                 raise ShapeError(
                     f"The gradient gives input {number} a cotangent of another type.",
-                    given=f"cotangent: {cotangent_type}   input: {wanted}",
+                    given=f"cotangent: {cotangent_type}   input: {type_}",
                     fix="A cotangent has the dtype and shape of what it belongs to.",
                 )
         return {"out": types["values"]}
@@ -139,9 +140,9 @@ class CustomGradient(BlockOp):
         if live.isdisjoint(op.binds()):
             return None
         view = CustomGradientView.of(op)
-        read = names_read(view.body)
+        names = names_read(view.body)
         live_values = [
-            value for value in view.passed if value.name in live or value.param in read
+            value for value in view.passed if value.name in live or value.param in names
         ]
         dead_values = [value for value in view.passed if value not in live_values]
         view = replace(
@@ -162,16 +163,16 @@ class CustomGradient(BlockOp):
     def build_gradient(self, d: VjpContext) -> None:
         """Inline the operators of the gradient for the available cotangents."""
         view = CustomGradientView.of(d.op)
-        ways = tuple(way for way in view.ways if d.wants(way.source))
+        ways = tuple(way for way in view.ways if d.needs_grad(way.source))
         body = replace(view, ways=ways).body
         body = d.eliminate(body, body.results)
-        read, arguments = names_read(body), dict[str, Var]()
+        names, arguments = names_read(body), dict[str, Var]()
         for passed_value in view.passed:
             arguments[passed_value.param] = d.var(passed_value.name)
-            if passed_value.cotangent in read:
+            if passed_value.cotangent in names:
                 arguments[passed_value.cotangent] = _cotangent(d, passed_value.name)
         for way, grad in zip(ways, inline_block(body, arguments), strict=True):
-            d.give(way.source, grad)
+            d.accumulate(way.source, grad)
 
     def build_jvp(self, d: JvpContext) -> None:
         """Inline the transpose of the gradient for the available tangents."""
@@ -183,10 +184,10 @@ class CustomGradient(BlockOp):
             passed_value.param: d.var(passed_value.name) for passed_value in view.passed
         }
         for passed_value, tangent in zip(moving, inline_block(body, arguments), strict=True):
-            d.give(passed_value.name, tangent)
+            d.set_tangent(passed_value.name, tangent)
 
 
-CUSTOM = OPS.add(CustomGradient())
+CUSTOM = OPS.add(CustomGradientOp())
 
 
 def _cotangent(d: VjpContext, name: str) -> Var:
@@ -231,7 +232,7 @@ def _build_custom_vjp(lowering: Lowering, view: CustomGradientView) -> Any:
         arguments = dict(captured)
         for passed_value, value, cotangent in zip(view.passed, values, cotangents, strict=True):
             arguments |= {passed_value.param: value, passed_value.cotangent: cotangent}
-        return None, tuple(lowering.apart("backward", view.body, arguments)), None
+        return None, tuple(lowering.lower_isolated("backward", view.body, arguments)), None
 
     own = jax.custom_vjp(passed)
     own.defvjp(forward, backward)
@@ -255,7 +256,7 @@ def _transpose(d: JvpContext, view: CustomGradientView) -> tuple[list[PassedValu
         for way in view.ways:
             if way.source in d.tangents and way.result in forward.vars:
                 accumulate_cotangent(seeds, way.result, tangent_for(d, way.source))
-        transposed = d.pull(forward, seeds, cotangents)
+        transposed = d.vjp(forward, seeds, cotangents)
     moving = [value for value in view.passed if value.cotangent in transposed]
     results = [transposed[value.cotangent].name for value in moving]
     body = d.eliminate(table.freeze(results), results)

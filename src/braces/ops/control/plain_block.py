@@ -39,7 +39,7 @@ from braces.ops.control.switch.gradient import block_gradient
 
 
 @final
-class PlainBlock(BlockOp):
+class PlainBlockOp(BlockOp):
     """Run one block, once; see the module's docstring."""
 
     def __init__(self) -> None:
@@ -115,4 +115,4 @@ class PlainBlock(BlockOp):
         block_jvp(d)
 
 
-PLAIN_BLOCK = OPS.add(PlainBlock())
+PLAIN_BLOCK = OPS.add(PlainBlockOp())

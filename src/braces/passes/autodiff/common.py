@@ -23,7 +23,7 @@ T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
 
 
-class AutodiffContext:
+class OpContext:
     """An operator that owns blocks; see `differentiation.AutodiffContext`."""
 
     def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:

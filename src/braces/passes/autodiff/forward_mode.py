@@ -23,9 +23,9 @@ from braces.ops.control.core.block_op import BlockOp
 from braces.ops.control.core.residuals import ResidualListTable
 from braces.ops.lists.cotangents import add_cotangents, has_cotangent, zeros_like
 from braces.passes.autodiff.common import (
-    AutodiffContext,
     Named,
     OneOrMore,
+    OpContext,
     as_list,
     dependence_operands,
     derivative_block,
@@ -34,14 +34,16 @@ from braces.passes.autodiff.common import (
 from braces.passes.autodiff.reverse_mode import Backprop
 
 
-class JvpContext(AutodiffContext):
-    """An operator that owns blocks; `braces.ops.control.core.differentiation.JvpContext`."""
+class OpJvpContext(OpContext):
+    """An operator that owns blocks; see `differentiation.JvpContext`."""
 
     def __init__(self, push: PushForward, op: Op) -> None:
         super().__init__(push.program, push.host, op)
         self._push = push
         self._into = push.program.current
-        self._apart = self._into is not push.host or not push.sources.isdisjoint(op.binds())
+        self._is_separate = self._into is not push.host or not push.sources.isdisjoint(
+            op.binds()
+        )
 
     @property
     def tangents(self) -> Mapping[str, Var]:
@@ -49,21 +51,21 @@ class JvpContext(AutodiffContext):
         return self._push.tangents
 
     @property
-    def apart(self) -> bool:
+    def is_separate(self) -> bool:
         """True if the tangents need an operator of their own."""
-        return self._apart
+        return self._is_separate
 
-    def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
+    def jvp(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """Return the tangents of all values in a block under construction."""
         return PushForward(self.program, body, dict(tangents)).run()
 
-    def pull(
+    def vjp(
         self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
         """Differentiate a block: cotangents of `wanted`, from those of its results."""
         return Backprop(self.program, body, dict(seeds), wanted, ResidualListTable()).run()
 
-    def give(self, name: str, tangent: Var) -> None:
+    def set_tangent(self, name: str, tangent: Var) -> None:
         """Set the tangent of an output."""
         self._push.tangents[name] = tangent
 
@@ -76,7 +78,7 @@ class JvpContext(AutodiffContext):
 
     def widen(self, op: Op) -> None:
         """Replace the operator by the one with tangents, or append that separately."""
-        if not self._apart:
+        if not self._is_separate:
             self.replace(op)
             return
         into = self._into
@@ -134,7 +136,7 @@ class PushForward:
     def _step(self, op: Op, definition: OpDef) -> None:
         initial = {name: self.tangents[name] for name in op.binds() if name in self.tangents}
         if isinstance(definition, BlockOp):
-            definition.build_jvp(JvpContext(self, op))
+            definition.build_jvp(OpJvpContext(self, op))
         elif definition.differentiable:
             self._push_kernel(definition, op)
         if not definition.transparent:  # transparent operators add them inside

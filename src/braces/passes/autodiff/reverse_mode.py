@@ -32,9 +32,9 @@ from braces.ops.lists.cotangents import (
 )
 from braces.ops.lists.stack import EMPTY, list_attrs
 from braces.passes.autodiff.common import (
-    AutodiffContext,
     Named,
     OneOrMore,
+    OpContext,
     as_list,
     backward_slice,
     derivative_block,
@@ -48,7 +48,7 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, or a single one."""
 
 
-class VjpContext(AutodiffContext):
+class OpVjpContext(OpContext):
     """An operator that owns blocks; see `differentiation.VjpContext`."""
 
     def __init__(self, backprop: Backprop, op: Op) -> None:
@@ -66,11 +66,11 @@ class VjpContext(AutodiffContext):
         """The lists of residuals so far."""
         return self._backprop.lists
 
-    def wants(self, name: str) -> bool:
+    def needs_grad(self, name: str) -> bool:
         """Return whether the cotangent of this input is needed."""
         return name in self._backprop.active and has_cotangent(self.host.type_of(name))
 
-    def asked_for(self, name: str) -> bool:
+    def is_requested(self, name: str) -> bool:
         """Return whether the cotangent of this output is a result of the whole gradient."""
         return name in self._backprop.wanted
 
@@ -93,7 +93,7 @@ class VjpContext(AutodiffContext):
         self._before.append(Op(EMPTY, op_name, {}, outputs, attrs, self.op.source))
         return info.name
 
-    def give(self, name: str, grad: Var) -> None:
+    def accumulate(self, name: str, grad: Var) -> None:
         """Add to the cotangent of an input."""
         self._backprop.accumulate(name, grad)
 
@@ -137,7 +137,7 @@ class Backprop:
     def _step(self, op: Op) -> None:
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            definition.build_gradient(VjpContext(self, op))
+            definition.build_gradient(OpVjpContext(self, op))
             return
         input_cotangents = (
             self._by_rule(definition, op)

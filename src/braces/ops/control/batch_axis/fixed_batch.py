@@ -41,7 +41,7 @@ def find_captured_row_axes(
     classes = AxisClasses(
         {n for scope in tables for n in scope.vars if scope.vars[n].persistable}
     )
-    classes.apart -= sources.keys()
+    classes.excluded -= sources.keys()
     types: Types = {}
     for scope in tables:
         types |= {name: scope.type_of(name) for name in scope.vars}
@@ -60,13 +60,13 @@ class AxisClasses:
     """Equivalence classes of axes, as a union-find structure.
 
     Attributes:
-        apart: Variables outside of any batch, such as parameters.
-        same: Axes that are repetitions, which are not joined.
+        excluded: Variables outside of any batch, such as parameters.
+        uniform: Axes that are repetitions, which are not joined.
         parents: For each axis another axis of its class.
     """
 
-    apart: Set[str]
-    same: set[Axis] = field(default_factory=set[Axis])
+    excluded: Set[str]
+    uniform: set[Axis] = field(default_factory=set[Axis])
     parents: dict[Axis, Axis] = field(default_factory=dict[Axis, Axis])
 
     def find(self, axis: Axis) -> Axis:
@@ -75,17 +75,17 @@ class AxisClasses:
             axis = self.parents[axis]
         return axis
 
-    def join(self, left: Axis, right: Axis) -> None:
+    def join(self, a: Axis, b: Axis) -> None:
         """Join the classes of two axes, unless one belongs to no batch or is a repetition."""
-        if {left[0], right[0]}.isdisjoint(self.apart) and {left, right}.isdisjoint(self.same):
-            left, right = self.find(left), self.find(right)
-            if left != right:
-                self.parents[left] = right
+        if {a[0], b[0]}.isdisjoint(self.excluded) and {a, b}.isdisjoint(self.uniform):
+            a, b = self.find(a), self.find(b)
+            if a != b:
+                self.parents[a] = b
 
     def follow(self, ops: Iterable[Op], types: Types, block: str = "") -> None:
         """Join axes with equal names in an operator; `block` is a prefix for inner names."""
         for op in ops:
-            self._join_alike(op, types)
+            self._join_named_axes(op, types)
             if op.bodies():
                 path = f"{block}{op.name}/"
                 op = map_bodies(op, partial(_rename_uniquely, path, itertools.count()))
@@ -95,7 +95,7 @@ class AxisClasses:
                 for axes in _linked_axes(op, types):
                     self.join(*axes)
 
-    def _join_alike(self, op: Op, types: Types) -> None:
+    def _join_named_axes(self, op: Op, types: Types) -> None:
         rule = OPS.get(op.type).axes_rule
         if rule is None:
             return
@@ -109,9 +109,9 @@ class AxisClasses:
                         by_index.setdefault(index, []).append((name, axis))
         output_names = set(op.binds())
         for axes_of_index in by_index.values():
-            if all(axis[0] in output_names or axis in self.same for axis in axes_of_index):
-                self.same |= set(axes_of_index)
-            firm = [axis for axis in axes_of_index if axis not in self.same]
+            if all(axis[0] in output_names or axis in self.uniform for axis in axes_of_index):
+                self.uniform |= set(axes_of_index)
+            firm = [axis for axis in axes_of_index if axis not in self.uniform]
             for axis in firm[1:]:
                 self.join(firm[0], axis)
 
@@ -124,9 +124,9 @@ def _rename_uniquely(path: str, numbers: Iterator[int], body: Body) -> Body:
 
 def _linked_axes(op: Op, types: Types) -> Iterator[tuple[Axis, Axis]]:
     """Yield pairs of an axis of the enclosing block and the same axis inside."""
-    known = dict(types)
+    types = dict(types)
     for body in op.bodies().values():
-        known |= {name: info.type for name, info in body.vars.items()}
-    for link in value_edges(op):
-        for axis in range(link.first, len(shape_of(known[link.source]))):
-            yield (link.source, axis), (link.target, axis + link.shift)
+        types |= {name: info.type for name, info in body.vars.items()}
+    for edge in value_edges(op):
+        for axis in range(edge.first, len(shape_of(types[edge.source]))):
+            yield (edge.source, axis), (edge.target, axis + edge.shift)

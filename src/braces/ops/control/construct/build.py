@@ -108,14 +108,14 @@ def close_block(table: SymbolTable, give: Callable[[], Sequence[Var]]) -> Body:
     return table.freeze(v.name for v in results)
 
 
-def inline_block(body: Body, given: Mapping[str, Var]) -> list[Var]:
+def inline_block(body: Body, arguments: Mapping[str, Var]) -> list[Var]:
     """Append a copy of a block's operators to the block under construction, under new names.
 
     Captures of the block must be visible there.
 
     Args:
         body: The block.
-        given: The arguments for its parameters, at least for those that are read.
+        arguments: The arguments for its parameters, at least for those that are read.
 
     Returns:
         The results.
@@ -125,7 +125,7 @@ def inline_block(body: Body, given: Mapping[str, Var]) -> list[Var]:
     inner = {n for sub, around in all_bodies(body) if around is not None for n in sub.vars}
     argument_names = {
         param: (emit(IDENTITY, var) if var.name in inner else var).name
-        for param, var in given.items()
+        for param, var in arguments.items()
     }
     infos = {name: info for name, info in body.vars.items() if name not in body.params}
     names = argument_names | {name: table.names.unique(name) for name in infos}

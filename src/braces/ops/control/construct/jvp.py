@@ -72,7 +72,7 @@ def loop_jvp(d: JvpContext) -> None:
         for scanned in sliced
     ]
     with d.program.building(body):
-        body_tangents = d.push(body, tangents)
+        body_tangents = d.jvp(body, tangents)
         nexts = [tangent_of(d, body, body_tangents, memory.next) for memory in moving]
     rows = [row for row in view.rows if row.result in body_tangents]
     starts = [tangent_of(d, d.host, d.tangents, memory.init) for memory in moving]
@@ -149,7 +149,7 @@ def block_jvp(d: JvpContext) -> None:
     view, hidden = BlockView.of(d.op), _bound_inside(d)
     moves = {o.results[0]: d.tangents[o.name] for o in view.outputs if o.name in d.tangents}
     moves = {name: _rename_on_clash(tangent, hidden) for name, tangent in moves.items()}
-    build = _build_tangent_block if d.apart else _cases_jvp
+    build = _build_tangent_block if d.is_separate else _cases_jvp
     build(d, view, captured_tangents(d) | moves)
 
 
@@ -160,7 +160,7 @@ def _cases_jvp(
     pushed = list[Mapping[str, Var]]()
     for table in tables:
         with d.program.building(table):
-            pushed.append(d.push(table, tangents))
+            pushed.append(d.jvp(table, tangents))
     outputs = tangent_outputs(d, tables, pushed, view.outputs).values()
     contents = tuple(table.freeze() for table in tables)
     d.widen(replace(view, contents=contents, outputs=(*view.outputs, *outputs)).to_op())
@@ -196,7 +196,7 @@ def _build_tangent_block(d: JvpContext, view: BlockView, tangents: Mapping[str, 
     forward = d.program.current.within(d.op).thaw(view.body)
     table = SymbolTable(parent=forward)
     with d.program.building(table):
-        block_tangents = d.push(forward, tangents)
+        block_tangents = d.jvp(forward, tangents)
     moving = {
         out.name: block_tangents[out.results[0]].name
         for out in view.outputs

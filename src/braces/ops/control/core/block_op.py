@@ -142,7 +142,9 @@ class Lowering(Protocol):
         """Lower a sub-block that runs once, in the place of its owner; return its results."""
         ...
 
-    def apart(self, label: str, body: Body, given: Mapping[str, Value]) -> list[Value]:
+    def lower_isolated(
+        self, label: str, body: Body, arguments: Mapping[str, Value]
+    ) -> list[Value]:
         """Lower a sub-block outside of the run, with all values that it reads passed by name.
 
         Its failures are not reported.

@@ -66,11 +66,11 @@ class VjpContext(AutodiffContext, Protocol):
         """The residual lists created so far."""
         ...
 
-    def wants(self, name: str) -> bool:
+    def needs_grad(self, name: str) -> bool:
         """Return whether the cotangent of this input is needed."""
         ...
 
-    def asked_for(self, name: str) -> bool:
+    def is_requested(self, name: str) -> bool:
         """Return whether the cotangent of this output is itself a requested result."""
         ...
 
@@ -80,12 +80,12 @@ class VjpContext(AutodiffContext, Protocol):
         """Differentiate a block: return cotangents of `wanted`, given those of its results."""
         ...
 
-    def give(self, name: str, grad: Var) -> None:
+    def accumulate(self, name: str, grad: Var) -> None:
         """Accumulate into the cotangent of an input."""
         ...
 
     def set_grad(self, name: str, grad: Var) -> None:
-        """Set the complete cotangent of an output for which `asked_for` holds."""
+        """Set the complete cotangent of an output for which `is_requested` holds."""
         ...
 
     def zero_list(self, name: str) -> Var:
@@ -106,7 +106,7 @@ class JvpContext(AutodiffContext, Protocol):
         ...
 
     @property
-    def apart(self) -> bool:
+    def is_separate(self) -> bool:
         """Return whether the tangents belong in a separate operator.
 
         They do where an input tangent is computed from outputs of this operator, and where the
@@ -114,17 +114,17 @@ class JvpContext(AutodiffContext, Protocol):
         """
         ...
 
-    def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
+    def jvp(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """Return the tangents of all active values in a block under construction."""
         ...
 
-    def pull(
+    def vjp(
         self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
         """Differentiate a block: return cotangents of `wanted`, given those of its results."""
         ...
 
-    def give(self, name: str, tangent: Var) -> None:
+    def set_tangent(self, name: str, tangent: Var) -> None:
         """Set the tangent of an output."""
         ...
 

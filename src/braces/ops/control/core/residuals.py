@@ -146,7 +146,7 @@ def prune_and_plan_residuals(
     while True:
         body = eliminate(backward, [*backward.results, *rests])
         plan = plan_residuals(forward, free_names(body), available)
-        passed = [name for name in plan.names(Way.SAVE_LIST) if lists.knows(name)]
+        passed = [name for name in plan.names(Way.SAVE_LIST) if lists.can_pass(name)]
         new_rests = [lists.rest_of(name) for name in passed]
         if new_rests == rests:
             body = Body(body.params, backward.results, body.vars, body.ops)
@@ -204,7 +204,7 @@ class ResidualListTable:
         """Record the empty list from which a residual list grew."""
         self._starts[history] = start
 
-    def knows(self, history: str) -> bool:
+    def can_pass(self, history: str) -> bool:
         """Return whether a list can be passed from the forward block to the backward block."""
         return history in self._starts and history in self._rests
 

@@ -29,8 +29,8 @@ def infer_trip_count(
     return first
 
 
-def infer_slice_type(given: Type) -> TensorType:
+def infer_slice_type(source: Type) -> TensorType:
     """Return the type of a scanned input in one iteration."""
-    if not isinstance(given, TensorType) or not given.shape:
-        raise ShapeError(f"A {given} cannot be cut into steps.", fix="Give it a step axis.")
-    return TensorType(given.dtype, given.shape[1:])
+    if not isinstance(source, TensorType) or not source.shape:
+        raise ShapeError(f"A {source} cannot be cut into steps.", fix="Give it a step axis.")
+    return TensorType(source.dtype, source.shape[1:])

@@ -23,18 +23,18 @@ def trim_loop(
     cond = view.cond
     if cond is not None:
         cond = eliminate(cond, cond.results)
-    read = names_read(cond) if cond is not None else set[str]()
+    used = names_read(cond) if cond is not None else set[str]()
     rows = [row for row in view.rows if row.stacked in live]
-    live_memories = {m for m in view.memories if m.final in live or m.param in read}
+    live_memories = {m for m in view.memories if m.final in live or m.param in used}
     while True:
         nexts = [memory.next for memory in view.memories if memory in live_memories]
         body = eliminate(view.body, [*nexts, *(row.result for row in rows)])
-        read = names_read(body)
-        needed = {memory for memory in view.memories if memory.param in read}
+        used = names_read(body)
+        needed = {memory for memory in view.memories if memory.param in used}
         if needed <= live_memories:
             break
         live_memories |= needed
-    slices = [slice_ for slice_ in view.slices if slice_.param in read]
+    slices = [slice_ for slice_ in view.slices if slice_.param in used]
     if not slices and not isinstance(view.length, int):
         slices = view.slices[:1]  # it determines the trip count
     return replace(

@@ -93,7 +93,7 @@ def loop_gradient(d: VjpContext) -> None:
     save_residuals(d, view, forward, table, trim_loop(backward, origin_of.keys(), d.eliminate))
     for name, origin in origin_of.items():
         grad = var_of(d.program, d.program.current, name)
-        d.give(origin, cast_cotangent(grad, d.var(origin).type))
+        d.accumulate(origin, cast_cotangent(grad, d.var(origin).type))
 
 
 # ---- backward loop ---------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def _build_backward(
         The loop, and for each needed output the input whose cotangent it is.
     """
     carries = [_memory_carry(d, table, memory) for memory in _active_memories(d, view)]
-    carries += [_capture_carry(d, table, name) for name in view.captures if d.wants(name)]
+    carries += [_capture_carry(d, table, name) for name in view.captures if d.needs_grad(name)]
     seeds, seed_slices = _seed(d, view, table, carries)
     slices = [item for item in view.slices if has_cotangent(forward.type_of(item.param))]
     wanted = {item.name for item in carries} | {item.param for item in slices}
@@ -170,7 +170,9 @@ def _assemble(
             rows.append(StackedOutputView(grads[item.param].name, f"{name}.rows.{len(rows)}"))
             origin_of[rows[-1].stacked] = item.source
     loop = replace(loop, memories=tuple(memories), rows=tuple(rows))
-    return loop, {output: origin for output, origin in origin_of.items() if d.wants(origin)}
+    return loop, {
+        output: origin for output, origin in origin_of.items() if d.needs_grad(origin)
+    }
 
 
 def _reversed_loop(d: VjpContext, view: LoopView) -> LoopView:

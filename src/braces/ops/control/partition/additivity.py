@@ -18,13 +18,13 @@ def is_additive(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op
         own: The names that the block binds, parameters included.
         makers: The operator that binds each name.
     """
-    definition, read = OPS.get(op.type), totals & {*op.reads()}
-    if not read:
+    definition, totals_read = OPS.get(op.type), totals & {*op.reads()}
+    if not totals_read:
         sums = [name for slot in definition.adds_to for name in op.inputs[slot]]
         zeros = all(is_zeros(makers.get(name)) for name in sums)
         return definition.additive or (bool(sums) and zeros)
     picks = definition.operations == 0 and definition.picks == tuple(op.inputs)
     moves = picks or definition.changes_only in ("shape", "axes")
-    others = (makers.get(name) for name in own & {*op.reads()} - read)
+    others = (makers.get(name) for name in own & {*op.reads()} - totals_read)
     linear = moves or {*definition.adds_to} == {*op.inputs}
     return linear and all(map(is_zeros, others))

@@ -73,10 +73,12 @@ def partition_gradient(d: VjpContext) -> None:
     rows = [
         row
         for row in view.rows
-        if d.wants(row.source)
+        if d.needs_grad(row.source)
         and any(name in half.grads for name, half in zip(row.params, halves, strict=True))
     ]
-    sums = [c for c in view.captures if d.wants(c) and any(c in half.grads for half in halves)]
+    sums = [
+        c for c in view.captures if d.needs_grad(c) and any(c in half.grads for half in halves)
+    ]
     if not rows and not sums:
         return
     for name in sums:
@@ -101,7 +103,7 @@ def partition_gradient(d: VjpContext) -> None:
     backward_op, out_vars = append_construct(d.program, backward.to_op())
     origins = (*(row.source for row in rows), *sums)
     for origin, out in zip(origins, PartitionView.of(backward_op).outputs, strict=True):
-        d.give(origin, out_vars[out.name])
+        d.accumulate(origin, out_vars[out.name])
 
 
 def _differentiate_case(
@@ -118,8 +120,8 @@ def _differentiate_case(
         for out in view.sums:
             if out.name in d.grads:
                 accumulate_cotangent(seeds, out.results[k], d.grads[out.name])
-        wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
-        wanted |= {name for name in view.captures if d.wants(name)}
+        wanted = {row.params[k] for row in view.rows if d.needs_grad(row.source)}
+        wanted |= {name for name in view.captures if d.needs_grad(name)}
         return _CaseGradient(table, params, d.backprop(table, seeds, wanted))
 
 
@@ -169,7 +171,7 @@ def partition_jvp(d: JvpContext) -> None:
             tangents[name] = _param(d, table, f"{name}_tangent", name)
         params.append([tangents[row.params[k]].name for row in moving_rows])
         with d.program.building(table):
-            pushed.append(d.push(table, tangents))
+            pushed.append(d.jvp(table, tangents))
         tables.append(table)
     output_tangents = tangent_outputs(d, tables, pushed, view.outputs)
     operands = [

@@ -146,9 +146,9 @@ def _fill_kernel(linear: tuple[bool, ...]) -> Callable[..., list[Value]]:
     """Return a kernel that pads rows in place: linear ones with zeros, else with a row."""
 
     def fill(mask: Value, places: Value, *every: Value) -> list[Value]:
-        _, *taken = _take(places, *every)
-        own = [_put(mask, None, rows, None) for rows in every]
-        return [mask, *map(_select, linear, own, taken)]
+        _, *padded = _take(places, *every)
+        zeroed = [_scatter(mask, None, rows, None) for rows in every]
+        return [mask, *map(_select, linear, zeroed, padded)]
 
     return fill
 
@@ -165,7 +165,7 @@ def _join_kernel(
             (scatter_args[0], scatter_args[1:]) if compact else (None, scatter_args)
         )
         rows = [
-            _put(mask, places, new, old)
+            _scatter(mask, places, new, old)
             for new, old in _pairs_with_before(before, case_results[:outs])
         ]
         return rows + (
@@ -181,8 +181,8 @@ def _sums(*sums: Value) -> list[Value]:
     return [old + new for new, old in zip(sums[:half], sums[half:], strict=True)]
 
 
-def _select(first: bool, left: Value, right: Value) -> Value:
-    return left if first else right
+def _select(condition: bool, x: Value, y: Value) -> Value:
+    return x if condition else y
 
 
 def _pairs_with_before(
@@ -191,7 +191,7 @@ def _pairs_with_before(
     return zip(rows, before or [None] * len(rows), strict=False)
 
 
-def _put(mask: Value, places: Value | None, rows: Value, before: Value | None) -> Value:
+def _scatter(mask: Value, places: Value | None, rows: Value, before: Value | None) -> Value:
     if before is None:
         before = jnp.zeros((mask.size, *rows.shape[1:]), rows.dtype)
     if places is None:

@@ -175,11 +175,13 @@ class PartitionOp(BlockOp):
             return None
         view = PartitionView.of(op).only(live)
         bodies = [eliminate(body, body.results) for body in view.bodies]
-        read = [names_read(body) for body in bodies]
+        names_of_cases = [names_read(body) for body in bodies]
         rows = tuple(
             row
             for row in view.rows
-            if any(name in names for name, names in zip(row.params, read, strict=True))
+            if any(
+                name in names for name, names in zip(row.params, names_of_cases, strict=True)
+            )
         )
         return replace(view.containing(bodies), rows=rows).to_op()
 
@@ -251,14 +253,14 @@ def _drop_row_axis(type_: Type, count: Size) -> TensorType:
 
 
 def _check_agreement(
-    context: InferenceContext, left: Sequence[Type], right: Sequence[Type]
+    context: InferenceContext, first: Sequence[Type], second: Sequence[Type]
 ) -> None:
-    if len(left) != len(right):
+    if len(first) != len(second):
         raise ShapeError(
-            f"One branch has {len(left)} outputs, the other {len(right)}.",
+            f"One branch has {len(first)} outputs, the other {len(second)}.",
             fix="Every branch adds the same number of outputs.",
         )
-    for position, (a, b) in enumerate(zip(left, right, strict=True)):
+    for position, (a, b) in enumerate(zip(first, second, strict=True)):
         if not unifies(a, b, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",

@@ -36,17 +36,19 @@ from braces.ops.control.core.value_flow import control_operands, value_edges
 from braces.ops.control.partition.additivity import is_additive
 
 
-def can_run_per_device(view: PartitionView, type_of: Callable[[str], Type], cut: str) -> bool:
+def can_run_per_device(
+    view: PartitionView, type_of: Callable[[str], Type], sharded_size: str
+) -> bool:
     """Return whether each device can run the cases of a branch on its shard of the rows.
 
     Args:
         view: The branch, as compiled.
         type_of: The types of the variables visible to the branch.
-        cut: The name of the sharded size.
+        sharded_size: Its name.
     """
     types = {name: type_of(name) for name in view.captures}
     arrays = all(isinstance(type_, TensorType) for type_ in types.values())
-    return arrays and _is_splittable(view, types, (cut,))
+    return arrays and _is_splittable(view, types, (sharded_size,))
 
 
 def _is_splittable(view: PartitionView, outer: Types, cuts: tuple[str, ...]) -> bool:

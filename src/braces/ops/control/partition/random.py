@@ -186,11 +186,11 @@ class _NumberedDraw:
     def _restore_axis(self, leading: Op, type_: Type, first: int) -> list[Op]:
         """Return the draw, and the transpose that moves its row axis back."""
         (out,), table = self.op.binds(), self.table
-        drawn = table.new_var(type=type_, stem=f"{out}.led").name
-        self._move_axis(drawn, first, self.axis)
+        result = table.new_var(type=type_, stem=f"{out}.led").name
+        self._move_axis(result, first, self.axis)
         back = table.ops.pop()
         del table.vars[next(back.binds())]
-        leading = leading.with_(name=drawn, outputs={"out": (drawn,)})
+        leading = leading.with_(name=result, outputs={"out": (result,)})
         return [leading, back.with_(name=self.op.name, outputs={"out": (out,)})]
 
 

@@ -91,13 +91,13 @@ def save_row_residuals(
     """
     outputs = _assign_outputs(d, view, backward)
     _augment_forward(d, outputs[len(view.outs) :])
-    read = [output for output in outputs if output.readers]
+    used = [output for output in outputs if output.readers]
     params, contents = list[list[str]](), list[Body]()
     for k, body in enumerate(backward):
-        names, content = _take_residuals(d, view, k, body, read)
+        names, content = _take_residuals(d, view, k, body, used)
         params.append(names)
         contents.append(content)
-    each = zip(read, zip(*params, strict=True), strict=False)
+    each = zip(used, zip(*params, strict=True), strict=False)
     return [Operand(output.outer, names, output.linear) for output, names in each], contents
 
 
@@ -180,8 +180,8 @@ def _find_expensive_residuals(
     rows = _row_axes(forward, view.cases[k].count)
     producer_of = producers(after.ops)
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
-    read = [*(n for op in own for n in op.reads()), *after.results]
-    plan = plan_residuals(forward, read, set(body.params), _is_recomputable)
+    needed = [*(n for op in own for n in op.reads()), *after.results]
+    plan = plan_residuals(forward, needed, set(body.params), _is_recomputable)
     case = PartitionView.of(d.op).bodies[k]
     bound = {*case.vars, *bound_inside(case)}  # without names that inlining created
     masked = _dependents({body.params[0]}, body, rows.keys())
@@ -189,7 +189,9 @@ def _find_expensive_residuals(
     candidates = [n for n in arrays if n in bound - masked and rows.get(n) == (0,)]
     others = {*arrays, *plan.names(Way.SAVE_LIST)} - set(candidates)
     others |= {
-        n for n in read if n in producer_of and producer_of[n] not in own and n not in body.vars
+        n
+        for n in needed
+        if n in producer_of and producer_of[n] not in own and n not in body.vars
     }
     recomputed = {id(producer_of[n]) for n in others if n in producer_of}
     return [n for n in candidates if id(producer_of[n]) not in recomputed]

@@ -130,7 +130,7 @@ def switch_gradient(d: VjpContext) -> None:
     """Build the backward switch, save residuals in the forward cases, report cotangents."""
     view = _return_remainders(d, SwitchView.of(d.op))
     _differentiate(
-        d, view, [_WantedCotangent(name, name) for name in view.captures if d.wants(name)]
+        d, view, [_WantedCotangent(name, name) for name in view.captures if d.needs_grad(name)]
     )
 
 
@@ -141,8 +141,8 @@ def block_gradient(d: VjpContext) -> None:
     outside and from the rest of the block.
     """
     view = _return_remainders(d, BlockView.of(d.op))
-    wanted = [_WantedCotangent(name, name) for name in view.captures if d.wants(name)]
-    inside = {out.results[0]: out.name for out in view.outputs if d.asked_for(out.name)}
+    wanted = [_WantedCotangent(name, name) for name in view.captures if d.needs_grad(name)]
+    inside = {out.results[0]: out.name for out in view.outputs if d.is_requested(out.name)}
     wanted += [_WantedCotangent(name, inner) for inner, name in inside.items()]
     _differentiate(d, view, wanted)
 
@@ -200,10 +200,10 @@ def _recompute_behind_fence(
     gates = [name for name in free_names(body) if name in cotangents]
     plan = plan_residuals(forward, free_names(body), set(), lambda op: True)
     body = prepend_recomputed(body, forward, plan)
-    read = [
+    arrays_read = [
         name for name in free_names(body) if name not in gates and _is_float_array(d.host, name)
     ]
-    fenced = [name for name in read if not d.var(name).persistable] or read
+    fenced = [name for name in arrays_read if not d.var(name).persistable] or arrays_read
     if not gates or not fenced:
         return body
     table = d.program.current.within(d.op)
@@ -245,9 +245,9 @@ def _return_remainders(d: VjpContext, view: View) -> View:
 def _outer_lists(view: CasesView) -> Iterator[tuple[int, str, str]]:
     """Yield outer lists that a case consumes: case, name before, name of the remainder."""
     for case, body in enumerate(view.cases):
-        read = names_read(body)
+        names = names_read(body)
         for start, end in (pair for op in body.ops for pair in _lists_through(op, body)):
-            if end not in read and start not in body.vars:
+            if end not in names and start not in body.vars:
                 yield case, start, end
 
 
@@ -392,5 +392,5 @@ def _append_backward(
         d.lists.record_rest(outer, rests[-1])
     table.append(view.like(name, cases, [*grads, *rests]).to_op())
     for item, grad in zip(variables, grads, strict=True):
-        report = d.give if item.name in view.captures else d.set_grad
+        report = d.accumulate if item.name in view.captures else d.set_grad
         report(item.name, var_of(d.program, table, grad))

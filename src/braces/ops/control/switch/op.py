@@ -177,10 +177,10 @@ def _check_same(
             f"Case 0 has {len(first)} outputs, case {number} has {len(other)}.",
             fix="Every branch adds the same number of outputs.",
         )
-    for position, (left, right) in enumerate(zip(first, other, strict=True)):
-        if not unifies(left, right, context.unifier):
+    for position, (a, b) in enumerate(zip(first, other, strict=True)):
+        if not unifies(a, b, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",
-                given=f"case 0: {left}   case {number}: {right}",
+                given=f"case 0: {a}   case {number}: {b}",
                 fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
             )
