@@ -51,7 +51,7 @@ from braces.ops.lists.cotangents import accumulate_cotangent
 
 @dataclass(frozen=True)
 class _CaseGradient:
-    """One case, recomputed and differentiated.
+    """One case, recomputed and gradients.
 
     Attributes:
         table: The block.
@@ -69,27 +69,29 @@ def partition_gradient(d: VjpContext) -> None:
     unique, masked = d.host.names.unique, masked_branch(d.program, d.host, d.op)
     view = PartitionView.of(map_bodies(masked, lambda body: inline_plain_blocks(body, unique)))
     outs = [out for out in view.outs if out.name in d.grads]
-    halves = [_differentiate_case(d, view, k, outs) for k in range(len(view.cases))]
+    gradients = [_differentiate_case(d, view, k, outs) for k in range(len(view.cases))]
     rows = [
         row
         for row in view.rows
         if d.needs_grad(row.source)
-        and any(name in half.grads for name, half in zip(row.params, halves, strict=True))
+        and any(name in case.grads for name, case in zip(row.params, gradients, strict=True))
     ]
     sums = [
-        c for c in view.captures if d.needs_grad(c) and any(c in half.grads for half in halves)
+        c
+        for c in view.captures
+        if d.needs_grad(c) and any(c in case.grads for case in gradients)
     ]
     if not rows and not sums:
         return
     for name in sums:
         _refuse_list(name, d.host.type_of(name))
     bodies = [
-        _return_cotangents(d, half, [*(row.params[k] for row in rows), *sums])
-        for k, half in enumerate(halves)
+        _return_cotangents(d, case, [*(row.params[k] for row in rows), *sums])
+        for k, case in enumerate(gradients)
     ]
     residuals, contents = save_row_residuals(d, view, bodies)
     seeds = [
-        Operand(d.grads[out.name].name, tuple(half.seeds[i] for half in halves), linear=True)
+        Operand(d.grads[out.name].name, tuple(case.seeds[i] for case in gradients), linear=True)
         for i, out in enumerate(outs)
     ]
     results = [Output("", names) for names in zip(*(b.results for b in bodies), strict=True)]
@@ -131,15 +133,15 @@ def _param(d: AutodiffContext, table: SymbolTable, stem: str, like: str) -> Var:
     return var_of(d.program, table, name)
 
 
-def _return_cotangents(d: VjpContext, half: _CaseGradient, names: Sequence[str]) -> Body:
+def _return_cotangents(d: VjpContext, case: _CaseGradient, names: Sequence[str]) -> Body:
     """Let the backward case return a cotangent for each of these names, zeros included."""
-    with d.program.building(half.table):
+    with d.program.building(case.table):
         grads = [
-            half.grads[name] if name in half.grads else _zeros(half.table, name)
+            case.grads[name] if name in case.grads else _zeros(case.table, name)
             for name in names
         ]
     results = [grad.name for grad in grads]
-    return d.eliminate(half.table.freeze(results), results)
+    return d.eliminate(case.table.freeze(results), results)
 
 
 def _refuse_list(name: str, type_: Type) -> None:

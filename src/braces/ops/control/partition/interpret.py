@@ -56,15 +56,15 @@ class CaseRows:
     Attributes:
         number: The number of its rows.
         total: The number of rows of all cases.
-        seen: The number of rows passed to its block.
+        passed: The number of rows passed to its block.
     """
 
     def __init__(self, frame: Frame, mask: Value, compact: bool) -> None:
         self._frame, self._compact = frame, compact
         self._mask, self._host = mask, np.asarray(mask)
         self.number, self.total = int(np.count_nonzero(self._host)), self._host.size
-        self.seen = self.number if compact else self.total
-        self._every = self.number == self.total
+        self.passed = self.number if compact else self.total
+        self._has_all_rows = self.number == self.total
 
     def _places(self) -> Array:
         """Return the source positions of its rows, padded with the first one."""
@@ -93,9 +93,11 @@ class CaseRows:
         Returns:
             The results merged with those of preceding cases: rows scattered, sums added.
         """
-        if self._every:
+        if self._has_all_rows:
             case_results = self._frame.run(label, body, [self._mask, *rows])
-            return case_results if before is None else self._added(case_results, before, outs)
+            return (
+                case_results if before is None else self._add_sums(case_results, before, outs)
+            )
         places = self._places()
         if self._compact:
             gather_call = _take, (places, *rows)
@@ -107,7 +109,7 @@ class CaseRows:
         join_call = join_kernel, (*scatter_args, *(before or ()))
         return self._frame.run_between(label, body, gather_call, join_call)
 
-    def _added(
+    def _add_sums(
         self, results: Sequence[Value], before: Sequence[Value], outs: int
     ) -> list[Value]:
         """Return results of a block on all rows, sums added to those of preceding cases."""

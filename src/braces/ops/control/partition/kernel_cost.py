@@ -16,7 +16,7 @@ JaxprPart: TypeAlias = Any
 def estimate_work(jaxpr: JaxprPart) -> float:
     """Return the number of elements and products that a jaxpr computes.
 
-    The cost is `UNKNOWN` for loops with a data-dependent trip count.
+    The cost is `UNKNOWN_WORK` for loops with a data-dependent trip count.
     """
     return sum(map(_equation_cost, jaxpr.eqns))
 

@@ -153,7 +153,7 @@ class PartitionOp(BlockOp):
         results: list[Value] | None = None
         for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
             own = CaseRows(frame, frame.read(case.mask), view.compact)
-            frame.set_size(case.count, own.seen)
+            frame.set_size(case.count, own.passed)
             if own.number:
                 rows = [frame.read(row.source) for row in view.rows]
                 results = own.run(f"cases[{k}]", body, rows, linear, results, outs)

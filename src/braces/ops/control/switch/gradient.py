@@ -156,18 +156,18 @@ def _differentiate(
             grads[out.name] = d.zero_list(out.name)
     # The cotangents are variables of the block being built, which stands inside the host.
     forwards = [d.program.current.within(d.op).thaw(body) for body in view.cases]
-    halves = [
+    gradients = [
         _differentiate_case(d, view, k, forward, grads, wanted)
         for k, forward in enumerate(forwards)
     ]
     available = [
         wanted_grad
         for wanted_grad in wanted
-        if any(wanted_grad.inner in half.grads for half in halves)
+        if any(wanted_grad.inner in case.grads for case in gradients)
     ]
     if not available:
         return
-    bodies = [_return_cotangents(d, half, available) for half in halves]
+    bodies = [_return_cotangents(d, case, available) for case in gradients]
     if isinstance(view, BlockView) and view.recompute:
         gates = {grad.name for grad in grads.values()}
         _append_backward(
@@ -289,15 +289,15 @@ def _differentiate_case(
 
 
 def _return_cotangents(
-    d: VjpContext, half: _DifferentiatedCase, variables: Sequence[_WantedCotangent]
+    d: VjpContext, case: _DifferentiatedCase, variables: Sequence[_WantedCotangent]
 ) -> Body:
     """Let the backward case return a cotangent for each variable, zeros included."""
-    with d.program.building(half.table):
+    with d.program.building(case.table):
         grads = [
-            half.grads[item.inner] if item.inner in half.grads else zeros_like(d.var(item.name))
+            case.grads[item.inner] if item.inner in case.grads else zeros_like(d.var(item.name))
             for item in variables
         ]
-    return half.table.freeze(grad.name for grad in grads)
+    return case.table.freeze(grad.name for grad in grads)
 
 
 def _read_residuals(
