@@ -51,7 +51,7 @@ from braces.ops.lists.cotangents import accumulate_cotangent
 
 @dataclass(frozen=True)
 class _CaseGradient:
-    """One case, recomputed and gradients.
+    """One case, recomputed and differentiated.
 
     Attributes:
         table: The block.
