@@ -29,8 +29,8 @@ GENERAL = {
 LONG_LISTS = {"cli/commands"}
 """Folders that are a list of one file per item, and may have more than twelve."""
 FILES = 12
-GENERAL_FUNCTIONS, SHARED_CLASSES = 21, 6
-LOCALS = {"found": 0, "given": 16, "made": 0, "one": 1}
+GENERAL_FUNCTIONS, SHARED_CLASSES = 16, 0
+LOCALS = {"found": 0, "given": 11, "made": 0, "one": 1}
 """Numbers of today. They may fall, and must not rise."""
 
 
