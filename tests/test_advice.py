@@ -17,6 +17,7 @@ from braces import hints
 from braces.define import decorator
 from braces.define.decorator import OPS
 from braces.frontend.control import if_else, rnn, while_loop
+from braces.homes import MODULES
 from braces.ir import records
 from braces.runtime.profiling import profile
 
@@ -52,7 +53,7 @@ def advice() -> list[tuple[str, str]]:
 
 
 def named(text: str) -> Iterator[str]:
-    """The names of the package in a text, as `br.layers.fc`."""
+    """The names of the package in a text, as `br.fc`."""
     yield from re.findall(r"\bbr((?:\.[A-Za-z_]\w*)+)", text)
 
 
@@ -60,8 +61,8 @@ def named(text: str) -> Iterator[str]:
 def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
-    modules = [br, br.layers, br.optimizer, br.init, br.random, br.metrics, br.remote]
-    modules += [br.distributions, if_else, decorator, profile, records, rnn, while_loop]
+    modules = [br, *(getattr(br, name) for name in MODULES)]
+    modules += [if_else, decorator, profile, records, rnn, while_loop]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):

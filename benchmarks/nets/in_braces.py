@@ -93,7 +93,7 @@ def transformer(net: Transformer, x: br.Var) -> br.Var:
     h = br.embedding(x, [net.words, net.width], name="words")
     h = h + br.parameter("positions", [net.length, net.width])
     for i in range(net.layers):
-        h = br.transformer_encoder_layer(
+        h = br.layers.transformer_encoder_layer(
             h, net.heads, norm_first=True, causal=True, activation=_gelu, name=f"layer{i}"
         )
     return br.fc(br.layer_norm(h, name="norm"), net.words, name="logits")

@@ -27,7 +27,7 @@ def encoded(words: list[str]) -> np.ndarray:
 @br.shared
 def step(ids: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
     """Logits of the letter after this one, and the next state."""
-    h = br.gru_cell(br.embedding(ids, [len(LETTERS), 32]), h)
+    h = br.layers.gru_cell(br.embedding(ids, [len(LETTERS), 32]), h)
     return br.fc(h, len(LETTERS)), h
 
 

@@ -24,18 +24,22 @@ def sums(count: int, seed: int) -> np.ndarray:
 
 
 @br.shared
-def net(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, list[br.AttentionCache]]:
+def net(
+    ids: br.Var, caches: list[br.layers.AttentionCache]
+) -> tuple[br.Var, list[br.layers.AttentionCache]]:
     """Logits of what follows each letter, and the caches with these letters in them."""
     places = caches[0].position + br.arange(ids.shape[1])
-    x = br.embedding(ids, [len(LETTERS), WIDTH]) + br.positional_encoding(places, WIDTH)
+    x = br.embedding(ids, [len(LETTERS), WIDTH]) + br.layers.positional_encoding(places, WIDTH)
     after = []
     for cache in caches:
-        x, cache = br.transformer_encoder_layer(x, 4, norm_first=True, causal=True, cache=cache)
+        x, cache = br.layers.transformer_encoder_layer(
+            x, 4, norm_first=True, causal=True, cache=cache
+        )
         after.append(cache)
     return br.fc(br.layer_norm(x), len(LETTERS)), after
 
 
-def next_digit(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, list]:
+def next_digit(ids: br.Var, caches: list[br.layers.AttentionCache]) -> tuple[br.Var, list]:
     """A step of writing: logits of what follows one letter."""
     logits, caches = net(ids[:, None], caches)
     return logits[:, 0], caches
@@ -43,7 +47,7 @@ def next_digit(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, li
 
 with br.Program() as program:
     text = br.data("text", ["n", "length"], dtype="int32")
-    empty = [br.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
+    empty = [br.layers.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
     logits, _ = net(text, empty)
     loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
     _, read = net(text[:, : ASKED - 1], empty)

@@ -51,18 +51,13 @@ from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch.importer import from_torch as from_torch
 from braces.frontend import (
     distributions as distributions,
-    layers as layers,
     metrics as metrics,
     optimizer as optimizer,
     random as random,
 )
 from braces.frontend.array_api.data_dependent import *  # noqa: F403 - data-dependent sizes
 from braces.frontend.array_api.linalg import tensordot as tensordot, vecdot as vecdot
-from braces.frontend.array_api.meshgrid import (
-    isin as isin,
-    meshgrid as meshgrid,
-    rot90 as rot90,
-)
+from braces.frontend.array_api.meshgrid import isin as isin, meshgrid as meshgrid
 from braces.frontend.array_api.numpy_dispatch import found_by_numpy as _found_by_numpy
 from braces.frontend.array_api.pointwise import (
     allclose as allclose,
@@ -78,6 +73,12 @@ from braces.frontend.array_api.pointwise import (
 from braces.frontend.array_api.quantiles import *  # noqa: F403 - medians and other quantiles
 from braces.frontend.array_api.segment_ops import *  # noqa: F403 - counts and sums by groups
 from braces.frontend.array_api.statistics import *  # noqa: F403 - covariances, and reductions without NaN
+from braces.frontend.attention.dot_product import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
+)
+from braces.frontend.attention.multi_head import (
+    multi_head_attention as multi_head_attention,
+)
 from braces.frontend.autodiff.custom_gradient import (
     create_custom_gradient as create_custom_gradient,
     custom_gradient as custom_gradient,
@@ -97,7 +98,6 @@ from braces.frontend.control.functional import (
     while_loop as while_loop,
 )
 from braces.frontend.control.if_else import create_if_else as create_if_else
-from braces.frontend.control.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.control.pipeline import pipeline as pipeline
 from braces.frontend.control.rnn import create_rnn as create_rnn
 from braces.frontend.control.switch import create_switch as create_switch
@@ -115,18 +115,38 @@ from braces.frontend.core.variables import (
     parameter as parameter,
     state as state,
 )
-from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
-from braces.frontend.losses.binary import *  # noqa: F403 - losses of yes or no
-from braces.frontend.losses.classification import *  # noqa: F403 - losses of classes
-from braces.frontend.losses.margin import *  # noqa: F403 - losses with a margin
-from braces.frontend.losses.regression import *  # noqa: F403 - losses of predictions beside targets
-from braces.frontend.losses.segmentation import *  # noqa: F403 - losses of regions
+from braces.frontend.losses.binary import (
+    sigmoid_binary_cross_entropy as sigmoid_binary_cross_entropy,
+)
+from braces.frontend.losses.classification import (
+    softmax_cross_entropy as softmax_cross_entropy,
+    softmax_cross_entropy_soft as softmax_cross_entropy_soft,
+)
+from braces.frontend.losses.regression import (
+    absolute_error as absolute_error,
+    squared_error as squared_error,
+)
 from braces.frontend.namespaces import (
     fft as fft,
+    image as image,
+    layers as layers,
     linalg as linalg,
+    lists as lists,
+    losses as losses,
     signal as signal,
     special as special,
 )
+from braces.frontend.nn.conv import conv1d as conv1d, conv2d as conv2d, conv3d as conv3d
+from braces.frontend.nn.dropout_noise import dropout as dropout
+from braces.frontend.nn.embedding import embedding as embedding
+from braces.frontend.nn.linear import fc as fc
+from braces.frontend.nn.normalization import (
+    batch_norm as batch_norm,
+    group_norm as group_norm,
+    layer_norm as layer_norm,
+    rms_norm as rms_norm,
+)
+from braces.frontend.recurrent.layers import gru as gru, lstm as lstm
 from braces.frontend.sequence import decoding as decoding
 from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh

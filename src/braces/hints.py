@@ -14,7 +14,7 @@ absolute br.abs(x)
 accumulate br.metrics.mean(x)
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
-adaptiveavgpool2d br.adaptive_avg_pool2d(x, size)
+adaptiveavgpool2d br.layers.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
 amax br.max(x, axis)
@@ -64,15 +64,16 @@ clone the variable itself: values never change
 column_stack br.stack(xs, axis=1)
 compile br.Executor(): it compiles
 concatenate br.concat(xs, axis=0)
-contrastive_loss br.info_nce_loss(query, key)
+contrastive_loss br.losses.info_nce_loss(query, key)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
-conv_transpose br.conv_transpose2d(x, weight)
-convtranspose2d br.conv_transpose2d(x, weight)
-cos_sim br.cosine_similarity(prediction, target)
+conv_transpose br.layers.conv_transpose2d(x, weight)
+convtranspose2d br.layers.conv_transpose2d(x, weight)
+cos_sim br.losses.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
+create_list br.lists.create(shape, dtype)
 create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
@@ -83,14 +84,14 @@ custom_vjp br.custom_gradient(function)
 dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
-deform_conv br.deform_conv2d(x, weight, offset)
+deform_conv br.layers.deform_conv2d(x, weight, offset)
 degrees br.rad2deg(x)
 dense br.fc(x, size)
-depth_to_space br.pixel_shuffle(x, factor)
+depth_to_space br.image.pixel_shuffle(x, factor)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): a run chooses
-dice br.dice_loss(prediction, target)
+dice br.losses.dice_loss(prediction, target)
 div br.divide(x, y)
 double br.float64
 dsplit br.split(x, sections, axis=2)
@@ -130,7 +131,7 @@ fluid br: data, layers and control flow are in it
 fmax br.maximum(x, y)
 fmin br.minimum(x, y)
 fmod br.remainder(x, y), whose sign is that of y
-fold br.col2im(x, shape, window)
+fold br.image.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
@@ -141,8 +142,8 @@ gammaln br.special.gammaln(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
 getitem x[index]
-global_average_pooling2d br.global_avg_pool(x)
-global_max_pooling2d br.global_max_pool(x)
+global_average_pooling2d br.layers.global_avg_pool(x)
+global_max_pooling2d br.layers.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
 gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for numbers on a grid
@@ -150,10 +151,10 @@ greater_than br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 gt br.greater(x, y), or x > y
 half br.float16
-hardshrink br.hard_shrink(x)
-hardsigmoid br.hard_sigmoid(x)
-hardswish br.hard_swish(x)
-hardtanh br.hard_tanh(x)
+hardshrink br.layers.hard_shrink(x)
+hardsigmoid br.layers.hard_sigmoid(x)
+hardswish br.layers.hard_swish(x)
+hardtanh br.layers.hard_tanh(x)
 histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
 if_else br.create_if_else(predicate)
@@ -166,14 +167,15 @@ index_add br.scatter_add(x, indices, updates)
 index_copy br.scatter_nd(x, updates, [indices])
 index_put br.scatter_nd(x, updates, [indices])
 index_select br.take(x, indices, axis=0)
-instancenorm2d br.instance_norm(x)
+instancenorm2d br.layers.instance_norm(x)
 int br.int32, or br.int64
-interpolate br.resize(x, shape, mode="linear")
+interpolate br.image.resize(x, shape, mode="linear")
 intersect1d br.unique(x), and br.isin(x, y)
 invert ~x
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
 jit br.Executor(): it compiles
-kl_div br.kl_divergence(log_prediction, target)
+kl_div br.losses.kl_div_loss(log_prediction, target)
+kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
 kthvalue br.sort(x, axis)
 l1_loss br.absolute_error(prediction, target, reduction="mean")
 lax br.scan, br.cond and br.while_loop: they are in br itself
@@ -183,21 +185,32 @@ le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
 lgamma br.special.gammaln(x)
 linear br.fc(x, size)
+list_append br.lists.append(xs, x)
+list_erase br.lists.erase(xs, index)
+list_get br.lists.get(xs, index), or xs[index]
+list_insert br.lists.insert(xs, index, x)
+list_length br.lists.length(xs)
+list_pop br.lists.pop(xs)
+list_resize br.lists.resize(xs, length)
+list_set br.lists.set(xs, index, x)
+list_stack br.lists.stack(xs)
+list_unstack br.lists.unstack(x)
+list_write br.lists.write(xs, index, x)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
 logcumsumexp br.special.cumlogsumexp(x, axis)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
-lp_pool br.lp_pool2d(x, window)
-lrn br.local_response_norm(x, size)
+lp_pool br.layers.lp_pool2d(x, window)
+lrn br.layers.local_response_norm(x, size)
 lt br.less(x, y), or x < y
 lu br.linalg.solve(a, b), br.linalg.slogdet(x), or br.linalg.qr(x)
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
 matrix_exp br.linalg.expm(x)
 max_pool br.max_pool2d(x, window)
-max_unpool br.max_unpool2d(x, indices, shape)
+max_unpool br.layers.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
 mode br.unique(x), whose counts say it
@@ -251,7 +264,7 @@ reduce_min br.min(x, axis)
 reduce_prod br.prod(x, axis)
 reduce_sum br.sum(x, axis)
 remat br.block(name, recompute=True) for the gradient
-resize_back br.gradients(br.resize(x, shape), x)
+resize_back br.gradients(br.image.resize(x, shape), x)
 result_type (x + y).dtype
 rint br.round(x)
 rnn br.create_rnn()
@@ -283,10 +296,10 @@ setitem_add br.scatter_add(x, indices, updates)
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
 sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
-sigmoid_focal_loss br.focal_loss(logits, target)
+sigmoid_focal_loss br.losses.focal_loss(logits, target)
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
 solve_triangular br.linalg.solve_triangular(a, b, lower=True)
-space_to_depth br.pixel_unshuffle(x, factor)
+space_to_depth br.image.pixel_unshuffle(x, factor)
 square_error_cost br.squared_error(prediction, target)
 staticrnn br.create_rnn()
 sub br.subtract(x, y), or x - y
@@ -300,14 +313,14 @@ trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
 transpose br.permute_dims(x, axes), or x.T
 trapz br.signal.trapezoid(y, x)
 triangular_solve br.linalg.solve_triangular(a, b, lower=True)
-triplet_loss br.triplet_margin_loss(anchor, positive, negative)
+triplet_loss br.losses.triplet_margin_loss(anchor, positive, negative)
 true_divide br.divide(x, y), or x / y
-unfold br.im2col(x, window)
+unfold br.image.im2col(x, window)
 uniform br.random.uniform(shape)
 union1d br.unique(br.concat([x, y]))
 unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
-upsampling2d br.upsample(x, factor)
+upsampling2d br.image.upsample(x, factor)
 value_and_grad br.gradients(targets, inputs), and fetch both
 var_scope br.Scope()
 vectorize a leading axis: operators broadcast

@@ -22,7 +22,7 @@ X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]], "f")
 def training(batch: Any = "batch") -> tuple[br.Program, br.Var, br.Scope]:
     with br.Program() as prog:
         x = br.data("x", [batch, 3])
-        h = br.layers.layer_norm(br.fc(x, 4, act="relu", name="fc"))
+        h = br.layer_norm(br.fc(x, 4, act="relu", name="fc"))
         loss = br.mean(br.square(br.softmax(h)))
         br.optimizer.adam(learning_rate=0.1).minimize(loss)
     scope = br.Scope()
@@ -135,7 +135,7 @@ def places() -> list[br.Var]:
 
 def pictures() -> list[br.Var]:
     x = br.reshape(br.data("x", ["batch", 3]), ["batch", 1, 1, 3])
-    found = br.max_pool2d(br.layers.conv2d(x, 2, (1, 2)), (1, 2), stride=1)
+    found = br.max_pool2d(br.conv2d(x, 2, (1, 2)), (1, 2), stride=1)
     loss = br.mean(br.square(found))
     br.optimizer.sgd(learning_rate=0.1).minimize(loss)
     return [loss]

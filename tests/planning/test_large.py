@@ -22,7 +22,7 @@ def model(
         places = br.embedding(br.arange(length), [length, WIDTH], name="places")
         x = br.embedding(ids, [vocabulary, WIDTH], name="tokens") + places
         for at in range(layers):
-            x = br.transformer_encoder_layer(
+            x = br.layers.transformer_encoder_layer(
                 x, 12, 4 * WIDTH, activation="gelu", norm_first=True, causal=True,
                 name=f"layer{at}",
             )  # fmt: skip

@@ -102,7 +102,7 @@ def attending(dtype: str) -> br.Var:
     """Two layers of a transformer."""
     h = _table(dtype)
     for at in range(2):
-        h = br.transformer_encoder_layer(h, 4, 64, name=f"layer{at}")
+        h = br.layers.transformer_encoder_layer(h, 4, 64, name=f"layer{at}")
     return br.mean(h, axis=1)
 
 

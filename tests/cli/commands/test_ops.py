@@ -12,7 +12,7 @@ from braces.cli.commands.ops import signature
 from braces.cli.common.function_help import find_function
 from braces.cli.main import main
 from braces.define.decorator import OPS
-from tests.support.layer_examples import LAYERS, LINES
+from tests.support.layer_examples import LAYERS, LINES, public_layers
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -65,16 +65,16 @@ def test_an_unknown_name_ends_with_1_and_names_the_nearest(
 
 
 def test_every_layer_is_told_with_the_operators_that_it_is_made_of() -> None:
-    assert LAYERS.keys() == {*br.layers.__all__}
+    assert LAYERS.keys() == public_layers().keys()
     for name, build in LAYERS.items():
         with br.Program() as program:
             build()
         appended = {op.type for op in program.definition.main.ops}
-        found = find_function(f"layers.{name}")
+        found = find_function(name)
         assert found is not None
         told = set() if name in LINES or "block" in appended else appended
         assert {*found.made_of} == told - {"next_random_state", "tanh", "relu"}, name
-        assert found.doc == inspect.getdoc(getattr(br.layers, name))
+        assert found.doc == inspect.getdoc(public_layers()[name])
 
 
 def test_a_layer_is_found_by_its_plain_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,19 +38,20 @@ def changed(x: br.Var, n: br.Var, every: int | None) -> br.Var:
     """Lists that grow, shrink, are read and written at places, one of integers with them."""
 
     def step(i: br.Var, xs: br.Var, rows: br.Var, seen: br.Var, h: br.Var) -> Any:
-        grown = br.list_append(xs, br.sin(xs[-1] * x[1] + xs[i // 2] * h[0]))
-        grown = br.list_set(br.list_insert(grown, i, x[2] * h[1]), 0, grown[0] * x[0])
-        shorter = br.cond(i % 2 == 0, lambda: br.list_erase(grown, i), lambda: grown)
-        seen = br.list_append(seen, br.list_length(shorter))
+        grown = br.lists.append(xs, br.sin(xs[-1] * x[1] + xs[i // 2] * h[0]))
+        grown = br.lists.set(br.lists.insert(grown, i, x[2] * h[1]), 0, grown[0] * x[0])
+        shorter = br.cond(i % 2 == 0, lambda: br.lists.erase(grown, i), lambda: grown)
+        seen = br.lists.append(seen, br.lists.length(shorter))
         wide = br.cast(seen[i // 2], "f64") * 0.1
-        return shorter, br.list_append(rows, h * wide), seen, br.sin(h + rows[-1] * xs[0])
+        return shorter, br.lists.append(rows, h * wide), seen, br.sin(h + rows[-1] * xs[0])
 
-    first = br.list_append(br.create_list([], "f64"), x[0])
+    first = br.lists.append(br.lists.create([], "f64"), x[0])
     xs, rows, _, h = while_(
-        n, (first, br.list_unstack(x * br.ones([2, 3], "f64")), br.create_list([], "int64"), x),
+        n,
+        (first, br.lists.unstack(x * br.ones([2, 3], "f64")), br.lists.create([], "int64"), x),
         every, step,
     )  # fmt: skip
-    return br.sum(br.list_stack(xs)) + br.sum(br.list_stack(rows)) + br.sum(h * h)
+    return br.sum(br.lists.stack(xs)) + br.sum(br.lists.stack(rows)) + br.sum(h * h)
 
 
 def inside(x: br.Var, n: br.Var, every: int | None) -> br.Var:
@@ -61,11 +62,11 @@ def inside(x: br.Var, n: br.Var, every: int | None) -> br.Var:
 
         def looped() -> br.Var:
             def fill(i: br.Var, ys: br.Var, total: br.Var) -> Any:
-                longer = br.list_append(ys, total * piece)
+                longer = br.lists.append(ys, total * piece)
                 return longer, br.sin(total + longer[i // 2])
 
-            ys, total = while_(n, (br.create_list([3], "f64"), h), every, fill)
-            return total + br.sum(br.list_resize(ys, n + 1)[-1])
+            ys, total = while_(n, (br.lists.create([3], "f64"), h), every, fill)
+            return total + br.sum(br.lists.resize(ys, n + 1)[-1])
 
         h.update(br.cond(br.sum(piece) > 0.0, looped, lambda: h * piece))
     return br.sum(br.sin(rnn.final(h)))
@@ -73,15 +74,15 @@ def inside(x: br.Var, n: br.Var, every: int | None) -> br.Var:
 
 def rows_apart(x: br.Var, n: br.Var, every: int | None) -> br.Var:
     """In a branch of rows, with a list from outside."""
-    outside = br.list_append(br.create_list([], "f64"), br.constant(0.5, dtype="f64"))
+    outside = br.lists.append(br.lists.create([], "f64"), br.constant(0.5, dtype="f64"))
     choice = br.create_if_else(x > 0.0)
     with choice.true_block() as above:
         row = above.add_input(x)
 
         def fill(i: br.Var, ys: br.Var, total: br.Var) -> Any:
-            return br.list_append(ys, total), br.sin(total * ys[i // 2]) + row * outside[0]
+            return br.lists.append(ys, total), br.sin(total * ys[i // 2]) + row * outside[0]
 
-        ones = br.list_append(br.create_list(row.shape, "f64"), row)
+        ones = br.lists.append(br.lists.create(row.shape, "f64"), row)
         above.add_output(while_(n, (ones, row), every, fill)[1])
     choice.pass_through(x)
     return br.sum(choice() * x)
@@ -92,15 +93,15 @@ def run_again(x: br.Var, n: br.Var, every: int | None) -> br.Var:
 
     def step(i: br.Var, xs: br.Var, h: br.Var) -> Any:
         def told() -> br.Var:
-            longer = br.list_append(xs, h * x)
+            longer = br.lists.append(xs, h * x)
             with br.block("told", recompute=every is not None):
                 found = br.sin(longer[i // 2] * longer[-1]) * br.tanh(h)
             return found
 
         found = br.cond(i % 2 == 0, told, lambda: h * x)
-        return br.list_append(xs, found), br.sin(h + found * xs[0])
+        return br.lists.append(xs, found), br.sin(h + found * xs[0])
 
-    first = br.list_append(br.create_list([3], "f64"), x)
+    first = br.lists.append(br.lists.create([3], "f64"), x)
     return br.sum(while_(n, (first, x), None, step)[1])
 
 
@@ -110,11 +111,11 @@ def steps(x: br.Var, n: br.Var, every: int | None) -> br.Var:
     rnn = br.create_rnn(checkpoint_every=every)
     with rnn.stepnet() as net:
         piece, h = net.add_input(x), net.add_memory(init=x[0])
-        xs = net.add_memory(init=br.list_append(br.create_list([], "f64"), x[1]))
-        longer = br.list_append(xs, br.sin(h * piece + xs[0]))
+        xs = net.add_memory(init=br.lists.append(br.lists.create([], "f64"), x[1]))
+        longer = br.lists.append(xs, br.sin(h * piece + xs[0]))
         h.update(longer[-1] * longer[-2])
         xs.update(longer)
-    return br.sin(rnn.final(h)) + br.sum(br.list_stack(rnn.final(xs)))
+    return br.sin(rnn.final(h)) + br.sum(br.lists.stack(rnn.final(xs)))
 
 
 @pytest.mark.parametrize(

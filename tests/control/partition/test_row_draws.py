@@ -78,7 +78,7 @@ def stepped(x: br.Var, lengths: br.Var, deep: bool) -> br.Var:
         h = net.add_memory(shape=[2], batch_like=x, batch_axis=1, dtype="float64")
         given = br.dropout(net.add_input(x), RATE)
         if deep:
-            given += in_a_case(h[:, 1] > 0.0, h, lambda own: br.gaussian_noise(own, 0.3))
+            given += in_a_case(h[:, 1] > 0.0, h, lambda own: br.layers.gaussian_noise(own, 0.3))
         h.update(br.tanh(given + h + 0.1))
         net.add_output(br.dropout(h.pre(1), 0.25))
     return br.concat([rnn(), br.expand_dims(rnn.final(h), 0)], axis=0)
@@ -262,7 +262,7 @@ KINDS = {
     "dirichlet": lambda rows: br.random.dirichlet(None, br.exp(rows)),
     "vectors": lambda rows: br.random.multivariate_normal(None, rows, br.eye(2)),
     "choice": lambda rows: br.random.choice(7, [rows.shape[0], 2]),
-    "a block that is shared": lambda rows: br.shared(br.gaussian_noise)(rows, 0.5),
+    "a block that is shared": lambda rows: br.shared(br.layers.gaussian_noise)(rows, 0.5),
 }
 
 

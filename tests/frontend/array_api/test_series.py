@@ -196,7 +196,7 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
             lambda: br.special.polyval(get("y"), get("x")),
             ["polyval needs coefficients"],
         ),
-        (ShapeError, lambda: br.rot90(get("x"), axes=(0, -2)), ["rot90 needs two axes"]),
+        (ShapeError, lambda: br.image.rot90(get("x"), axes=(0, -2)), ["rot90 needs two axes"]),
         (ShapeError, lambda: br.fft.fftshift(get("x")), ["fftshift needs sizes"]),
         (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq needs a number"]),
         (DTypeError, lambda: br.signbit(np.ones(1, complex)), ["signbit needs real numbers"]),

@@ -62,11 +62,11 @@ def test_one_step_after_the_other_with_a_cache_gives_what_all_at_once_does(
         h, second = decoder(h, seen, 4, norm_first=True, activation="gelu", cache=caches[1])
         return h, [first, second]
 
-    encoder = br.shared(br.transformer_encoder_layer, name="enc")
-    decoder = br.shared(br.transformer_decoder_layer, name="dec")
+    encoder = br.shared(br.layers.transformer_encoder_layer, name="enc")
+    decoder = br.shared(br.layers.transformer_decoder_layer, name="dec")
     with br.Program() as prog:
         x, seen = br.data("x", ["b", "t", 16]), br.data("seen", ["b", "s", 16])
-        empty = [br.attention_cache(x.shape[0], 9, heads, 4) for heads in (2, 4)]
+        empty = [br.layers.attention_cache(x.shape[0], 9, heads, 4) for heads in (2, 4)]
         whole, _ = layers(x, seen, empty)
         more, after = layers(x[:, :2], seen, empty)
         over, _ = layers(x, seen, after)
@@ -75,7 +75,7 @@ def test_one_step_after_the_other_with_a_cache_gives_what_all_at_once_does(
             t = body.add_memory(init=br.constant(2, dtype="int64"))
             carried = [[body.add_memory(init=v) for v in cache] for cache in after]
             body.set_condition(t < br.cast(br.constant(6), "int64"))
-            caches = [br.AttentionCache(*(m.pre(1) for m in cache)) for cache in carried]
+            caches = [br.layers.AttentionCache(*(m.pre(1) for m in cache)) for cache in carried]
             out, news = layers(br.take(x, br.expand_dims(t, axis=0), axis=1), seen, caches)
             for memories, new in zip(carried, news, strict=True):
                 for memory, value in zip(memories, new, strict=True):
@@ -84,7 +84,9 @@ def test_one_step_after_the_other_with_a_cache_gives_what_all_at_once_does(
             body.add_output(out[:, 0])
         rest = loop()
         alone, _ = encoder(x, 4, causal=True, rotary=True, key_value_heads=2, cache=empty[0])
-        plain = br.transformer_encoder_layer(x, 4, causal=True, rotary=True, key_value_heads=2)
+        plain = br.layers.transformer_encoder_layer(
+            x, 4, causal=True, rotary=True, key_value_heads=2
+        )
     feed = {"x": rng.normal(size=(3, 6, 16)), "seen": rng.normal(size=(3, 2, 16))}
     feed = {name: array.astype("f4") for name, array in feed.items()}
     scope, exe = br.Scope(), br.Executor(mode=mode)
@@ -109,8 +111,10 @@ def test_what_lies_behind_the_lengths_reaches_no_value_and_no_gradient(
     with br.Program() as prog:
         x, seen = br.data("x", ["b", "t", 8]), br.data("seen", ["b", "s", 8])
         n, m = (br.data(name, ["b"], dtype="int32") for name in ("n", "m"))
-        h = br.transformer_encoder_layer(x, 2, lengths=n, norm_first=True, name="enc")
-        h = br.transformer_decoder_layer(h, seen, 2, lengths=n, memory_lengths=m, name="dec")
+        h = br.layers.transformer_encoder_layer(x, 2, lengths=n, norm_first=True, name="enc")
+        h = br.layers.transformer_decoder_layer(
+            h, seen, 2, lengths=n, memory_lengths=m, name="dec"
+        )
         slopes = br.gradients(
             [br.sum(br.sin(h))], [x, *(prog.var(p) for p in parameters(prog))]
         )
@@ -135,7 +139,7 @@ def test_a_layer_in_a_step_with_lengths_is_for_the_rows_that_go_on(
 ) -> None:
     with br.Program() as prog:
         x, n = br.data("x", ["b", "t", 3, 8]), br.data("n", ["b"], dtype="int32")
-        layer = br.shared(br.transformer_encoder_layer, name="enc")
+        layer = br.shared(br.layers.transformer_encoder_layer, name="enc")
         rnn = br.create_rnn(lengths=n)
         with rnn.stepnet() as net:
             memory = net.add_memory(shape=[3, 8], batch_like=x)
@@ -161,9 +165,9 @@ def test_positions_turn_and_shift_as_they_say(mode: str, rng: np.random.Generato
         x = br.data("x", ["b", "t", 6])
         at = br.data("at", ["b", 1], dtype="int32")
         outs = [
-            br.rotary_embedding(x),
-            br.rotary_embedding(x, at, base=100.0, interleaved=True),
-            br.positional_encoding(br.arange(x.shape[1]), 6),
+            br.layers.rotary_embedding(x),
+            br.layers.rotary_embedding(x, at, base=100.0, interleaved=True),
+            br.layers.positional_encoding(br.arange(x.shape[1]), 6),
         ]
     feed = {"x": rng.normal(size=(2, 4, 6)).astype("f4"), "at": np.array([[3], [1000]], "i4")}
     got, _ = run(mode, prog, feed, outs)
@@ -187,7 +191,7 @@ def test_layers_go_into_row_wise_branches_and_drop_in_training_alone(
 ) -> None:
     with br.Program() as prog:
         x, big = br.data("x", ["b", 4, 8]), br.data("big", ["b"], dtype="bool")
-        layer = br.shared(br.transformer_encoder_layer, name="enc")
+        layer = br.shared(br.layers.transformer_encoder_layer, name="enc")
         whole = layer(x, 2, causal=True)
         choice = br.create_if_else(big)
         with choice.true_block() as block:
@@ -208,8 +212,8 @@ def test_layers_go_into_row_wise_branches_and_drop_in_training_alone(
     assert np.abs(trained[3] - got[3]).max() > 1e-3
 
 
-def _cache(heads: int) -> br.AttentionCache:
-    return br.attention_cache(3, 9, heads, 4)
+def _cache(heads: int) -> br.layers.AttentionCache:
+    return br.layers.attention_cache(3, 9, heads, 4)
 
 
 BAD: list[tuple[Any, str]] = [
@@ -228,13 +232,16 @@ BAD: list[tuple[Any, str]] = [
         lambda x, m: br.multi_head_attention(x, 2, cache=_cache(4)),
         "a cache of its rows, heads and size",
     ),
-    (lambda x, m: br.transformer_encoder_layer(x, 2, activation="geluu"), "gelu"),
-    (lambda x, m: br.transformer_decoder_layer(x, x[0], 2), "transformer_decoder_layer takes"),
+    (lambda x, m: br.layers.transformer_encoder_layer(x, 2, activation="geluu"), "gelu"),
+    (
+        lambda x, m: br.layers.transformer_decoder_layer(x, x[0], 2),
+        "transformer_decoder_layer takes",
+    ),
     (lambda x, m: br.scaled_dot_product_attention(x, x[..., :3], x), "of one size"),
     (lambda x, m: br.scaled_dot_product_attention(x, x, x[:, :2]), "as many keys as values"),
     (lambda x, m: br.scaled_dot_product_attention(x, m, x), "takes floats"),
-    (lambda x, m: br.rotary_embedding(x[..., :3]), "even"),
-    (lambda x, m: br.positional_encoding(br.arange(3), 5), "even"),
+    (lambda x, m: br.layers.rotary_embedding(x[..., :3]), "even"),
+    (lambda x, m: br.layers.positional_encoding(br.arange(3), 5), "even"),
 ]
 
 

@@ -30,8 +30,10 @@ def built(case: str) -> tuple[br.Program, list[Any], dict[str, Any]]:
         given["activation"] = "gelu" if given["norm_first"] else "relu"
         n, m = (br.data(name, ["b"], dtype="int32") for name in ("n", "m"))
         outs = [
-            br.transformer_encoder_layer(x, 2, 12, lengths=n, name="enc", **given),
-            br.transformer_decoder_layer(x, seen, 2, 12, memory_lengths=m, name="dec", **given),
+            br.layers.transformer_encoder_layer(x, 2, 12, lengths=n, name="enc", **given),
+            br.layers.transformer_decoder_layer(
+                x, seen, 2, 12, memory_lengths=m, name="dec", **given
+            ),
         ]
     return prog, outs, {"n": TORCH["lengths"], "m": np.minimum(TORCH["lengths"], 4)}
 

@@ -45,17 +45,19 @@ def test_each_change_gives_the_list_that_python_would_have() -> None:
     rows, at = np.arange(8.0).reshape(4, 2), [0, 3, -1, -4]
     with br.Program() as prog:
         x, i = br.data("x", [4, 2], dtype="f64"), br.data("i", [], dtype="int32")
-        xs = br.list_unstack(x)
+        xs = br.lists.unstack(x)
         new = br.constant([9.0, 9.0], dtype="f64")
-        last, rest = br.list_pop(xs)
+        last, rest = br.lists.pop(xs)
         found = [
-            br.list_stack(changed)
+            br.lists.stack(changed)
             for changed in (
-                br.list_set(xs, i, new), br.list_insert(xs, i, new), br.list_erase(xs, i), rest,
-                br.list_append(xs, new), br.list_resize(xs, 2), br.list_write(xs, i + 5, new),
+                br.lists.set(xs, i, new), br.lists.insert(xs, i, new),
+                br.lists.erase(xs, i), rest,
+                br.lists.append(xs, new), br.lists.resize(xs, 2),
+                br.lists.write(xs, i + 5, new),
             )
         ]  # fmt: skip
-        fetch = [xs[i], br.list_length(xs), last, *found]
+        fetch = [xs[i], br.lists.length(xs), last, *found]
     for place in at:
         front = place % 4
         inserted = list(rows)
@@ -75,17 +77,17 @@ def test_each_change_gives_the_list_that_python_would_have() -> None:
 def test_lists_filled_and_read_by_place_in_loops_have_derivatives_of_both_orders() -> None:
     with br.Program() as prog:
         x, n = br.data("x", [3], dtype="f64"), br.data("n", [], dtype="int64")
-        first = br.list_append(br.create_list([3], "f64"), x)
+        first = br.lists.append(br.lists.create([3], "f64"), x)
 
         def fill(i: br.Var, xs: br.Var) -> Any:
-            grown = br.list_append(xs, br.sin(xs[i]) * x)
-            changed = br.list_set(grown, i, grown[i] * grown[-1])
-            return (br.list_erase(br.list_insert(changed, i, x), i + 1),)
+            grown = br.lists.append(xs, br.sin(xs[i]) * x)
+            changed = br.lists.set(grown, i, grown[i] * grown[-1])
+            return (br.lists.erase(br.lists.insert(changed, i, x), i + 1),)
 
         (filled,) = times(n, (first,), fill)
 
         def read(i: br.Var, total: br.Var) -> Any:
-            return (total + filled[n - i] * br.list_resize(filled, i + 1)[i] * 0.5,)
+            return (total + filled[n - i] * br.lists.resize(filled, i + 1)[i] * 0.5,)
 
         (total,) = times(n, (x,), read)
         y = br.sum(total * total)
@@ -116,7 +118,7 @@ def test_a_place_outside_of_a_list_is_an_error_that_changes_nothing(
     with br.Program() as prog:
         state = br.state("count", [], dtype="int64")
         i = br.data("i", [], dtype="int64")
-        xs = br.list_unstack(br.constant([1.0, 2.0, 3.0]))
+        xs = br.lists.unstack(br.constant([1.0, 2.0, 3.0]))
         (found,) = times(br.constant(2), (br.constant(0.0),), lambda t, total: (total + xs[i],))
         prog.update(state, state + 1)
     exe, scope = br.Executor(mode=mode), br.Scope()
@@ -131,17 +133,17 @@ def test_a_place_outside_of_a_list_is_an_error_that_changes_nothing(
 def test_lists_outgrow_their_room_in_a_trip_in_which_they_are_read() -> None:
     with br.Program() as prog:
         n = br.data("n", [], dtype="int64")
-        none = br.create_list([], "int64")
+        none = br.lists.create([], "int64")
 
         def step(i: br.Var, xs: br.Var, total: br.Var) -> Any:
-            longer = br.list_append(br.list_append(xs, i), i * 2)
-            value, rest = br.list_pop(longer)
+            longer = br.lists.append(br.lists.append(xs, i), i * 2)
+            value, rest = br.lists.pop(longer)
             return rest, total + value + longer[i // 2]
 
         xs, total = times(n, (none, br.constant(0)), step)
-        (peak,) = times(n, (none,), lambda i, ys: (br.list_append(ys, i),))
-        shrunk = times(n - 1, (peak,), lambda i, ys: (br.list_erase(ys, 0),))
-        fetch = [total, br.list_length(xs), shrunk[0][0]]
+        (peak,) = times(n, (none,), lambda i, ys: (br.lists.append(ys, i),))
+        shrunk = times(n - 1, (peak,), lambda i, ys: (br.lists.erase(ys, 0),))
+        fetch = [total, br.lists.length(xs), shrunk[0][0]]
     for count in (3, 300):
         trips = np.arange(count)
         wanted = int((2 * trips + trips // 2).sum())
@@ -151,15 +153,15 @@ def test_lists_outgrow_their_room_in_a_trip_in_which_they_are_read() -> None:
 def test_lists_that_begin_apart_stand_for_each_other_in_branches_and_loops() -> None:
     with br.Program() as prog:
         n, x = br.data("n", [], dtype="int64"), br.data("x", ["rows"], dtype="f64")
-        one = br.list_append(br.create_list([], "f64"), br.constant(1.0, dtype="f64"))
-        two = br.list_append(br.create_list([], "f64"), br.constant(2.0, dtype="f64"))
-        chosen = br.cond(n > 2, lambda: one, lambda: br.list_append(two, x[0]))
+        one = br.lists.append(br.lists.create([], "f64"), br.constant(1.0, dtype="f64"))
+        two = br.lists.append(br.lists.create([], "f64"), br.constant(2.0, dtype="f64"))
+        chosen = br.cond(n > 2, lambda: one, lambda: br.lists.append(two, x[0]))
 
         def swap(i: br.Var, left: br.Var, right: br.Var) -> Any:
-            return br.list_append(right, x[0] * br.cast(i, "f64")), left
+            return br.lists.append(right, x[0] * br.cast(i, "f64")), left
 
-        left, right = times(n, (chosen, br.list_unstack(x)), swap)
-        y = br.sum(br.list_stack(left)) * br.sum(br.list_stack(right))
+        left, right = times(n, (chosen, br.lists.unstack(x)), swap)
+        y = br.sum(br.lists.stack(left)) * br.sum(br.lists.stack(right))
         (grad,) = br.gradients([y], [x])
     for count in (1, 70):
         rows = np.array([0.5, -1.0, 3.0])
@@ -174,20 +176,20 @@ def test_lists_that_begin_apart_stand_for_each_other_in_branches_and_loops() -> 
 def test_what_is_no_list_or_does_not_fit_is_refused_at_build() -> None:
     with br.Program():
         x = br.data("x", [3])
-        xs = br.create_list([3])
+        xs = br.lists.create([3])
         for wrong, error in (
-            (lambda: br.list_get(x, 0), br.DTypeError),
-            (lambda: br.list_append(xs, 1.0), br.DTypeError),
+            (lambda: br.lists.get(x, 0), br.DTypeError),
+            (lambda: br.lists.append(xs, 1.0), br.DTypeError),
             (lambda: xs[x], br.ShapeError),
             (lambda: xs[1.5], br.DTypeError),
             (lambda: xs[br.constant([1, 2])], br.ShapeError),
             (lambda: xs + x, br.BracesError),
-            (lambda: br.list_unstack(br.constant(1.0)), br.ShapeError),
+            (lambda: br.lists.unstack(br.constant(1.0)), br.ShapeError),
         ):
             with pytest.raises(error):
                 wrong()
         with pytest.raises(br.ProgramError, match="trip to trip"):
-            times(br.constant(3), (xs,), lambda i, ys: (br.list_stack(ys),))
+            times(br.constant(3), (xs,), lambda i, ys: (br.lists.stack(ys),))
 
 
 def check_gradient(build: Callable[[br.Var, br.Var], br.Var], start: Any, n: int) -> None:
@@ -215,21 +217,21 @@ def check_gradient(build: Callable[[br.Var, br.Var], br.Var], start: Any, n: int
 def test_lists_that_begin_in_a_trip_have_derivatives() -> None:
     def inner(x: br.Var, n: br.Var) -> br.Var:
         def step(i: br.Var, total: br.Var) -> Any:
-            first = br.list_append(br.create_list([2], "f64"), total)
+            first = br.lists.append(br.lists.create([2], "f64"), total)
             (made,) = times(
-                i + 1, (first,), lambda j, ys: (br.list_append(ys, br.sin(ys[j] * x)),)
+                i + 1, (first,), lambda j, ys: (br.lists.append(ys, br.sin(ys[j] * x)),)
             )
             return (made[-1] * made[0] + made[i],)
 
         return br.sum(times(n, (x,), step)[0])
 
     def replaced(x: br.Var, n: br.Var) -> br.Var:
-        first = br.list_append(br.create_list([2], "f64"), x)
+        first = br.lists.append(br.lists.create([2], "f64"), x)
 
         def step(i: br.Var, xs: br.Var, total: br.Var) -> Any:
             del i
             product = total * xs[0]
-            return br.list_append(br.create_list([2], "f64"), product * x), product
+            return br.lists.append(br.lists.create([2], "f64"), product * x), product
 
         xs, total = times(n, (first, x), step)
         return br.sum(total) + br.sum(xs[0])
@@ -240,7 +242,7 @@ def test_lists_that_begin_in_a_trip_have_derivatives() -> None:
 
 def test_a_list_is_not_fetched(mode: str) -> None:
     with br.Program() as prog:
-        xs = br.create_list([2])
+        xs = br.lists.create([2])
     with pytest.raises(br.ProgramError, match="lives within a run"):
         br.Executor(mode=mode).run(prog, br.Scope(), fetch=xs)
 
@@ -248,7 +250,7 @@ def test_a_list_is_not_fetched(mode: str) -> None:
 def test_the_gradient_of_a_list_that_a_row_wise_branch_reads_is_refused() -> None:
     with br.Program():
         x = br.data("x", ["b"], dtype="f64")
-        xs = br.list_unstack(x)
+        xs = br.lists.unstack(x)
         choice = br.create_if_else(x > 0.0)
         with choice.true_block() as above:
             above.add_output(above.add_input(x) * xs[0])

@@ -189,7 +189,7 @@ def test_stages_lie_on_devices_of_their_own(
         return h + br.dropout(br.fc(wide, 16, name="down"), 0.1)
 
     def attention(h: Any) -> Any:
-        return br.transformer_encoder_layer(h, 4, 32, name="layer")
+        return br.layers.transformer_encoder_layer(h, 4, 32, name="layer")
 
     with br.Program() as program:
         x = br.data("x", ["parts", "batch", "time", 16])

@@ -38,7 +38,9 @@ def test_a_transformer_is_named_by_its_sizes() -> None:
         ids = br.data("x", ["batch", "time"], dtype="int32")
         h = br.embedding(ids, [("words", 40), ("embed", 32)], name="table")
         for at in range(2):
-            h = br.transformer_encoder_layer(h, ("heads", 4), ("mlp", 64), name=f"layer{at}")
+            h = br.layers.transformer_encoder_layer(
+                h, ("heads", 4), ("mlp", 64), name=f"layer{at}"
+            )
         br.fc(h, 8, name="down")
     found = shown(program)
     assert found["table.w"] == "f32[words=40,embed=32]"
@@ -61,7 +63,7 @@ def test_other_layers_take_names() -> None:
         x = br.data("x", ["batch", "time", ("embed", 4)])
         br.lstm(x, ("hidden", 8), name="lstm")
         y = br.data("y", ["batch", ("left", 3)])
-        br.bilinear(y, x[:, 0], ("out", 5), name="both")
+        br.layers.bilinear(y, x[:, 0], ("out", 5), name="both")
         br.state("count", [("embed", 4)])
     found = shown(program)
     assert found["first.w"] == "f32[channels=8,rgb=4,3,3]"

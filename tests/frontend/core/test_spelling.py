@@ -79,7 +79,7 @@ def test_arrays_from_nothing_have_symbolic_shapes(mode: str) -> None:
     [
         ("init", "glorot_unifrom", "glorot_uniform"),
         ("init", "Normal", "normal"),
-        ("layers", "conv2", "conv2d"),
+        ("layers", "lstm_cel", "lstm_cell"),
         ("optimizer", "adma", "adam"),
         ("random", "randnit", "randint"),
         ("optimizer", "cosine_deacy_schedule", "cosine_decay_schedule"),

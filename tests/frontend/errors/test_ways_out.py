@@ -43,7 +43,7 @@ def test_no_function_that_takes_no_variable_is_offered_for_one(name: str) -> Non
         (br.conv1d, ["b", 28]),
         (br.conv2d, ["b", 28, 28]),
         (br.conv3d, ["b", 6, 6, 6]),
-        (br.conv_transpose2d, ["b", 28, 28]),
+        (br.layers.conv_transpose2d, ["b", 28, 28]),
     ],
 )
 def test_a_missing_axis_of_channels_is_added_as_is_said(layer: Any, shape: list[Any]) -> None:

@@ -27,40 +27,44 @@ def losses(v: dict[str, Any]) -> dict[str, Loss]:
     return {
         "squared": lambda **r: br.squared_error(x, y, **r),
         "absolute": lambda **r: br.absolute_error(x, y, **r),
-        "huber": lambda **r: br.huber_loss(x, y, 0.7, **r),
-        "smooth_l1": lambda **r: br.smooth_l1_loss(x, y, 0.7, **r),
-        "poisson": lambda **r: br.poisson_nll_loss(x, v["count"], full=True, **r),
-        "poisson_plain": lambda **r: br.poisson_nll_loss(
+        "huber": lambda **r: br.losses.huber_loss(x, y, 0.7, **r),
+        "smooth_l1": lambda **r: br.losses.smooth_l1_loss(x, y, 0.7, **r),
+        "poisson": lambda **r: br.losses.poisson_nll_loss(x, v["count"], full=True, **r),
+        "poisson_plain": lambda **r: br.losses.poisson_nll_loss(
             v["variance"], v["count"], log_input=False, **r
         ),
-        "gaussian": lambda **r: br.gaussian_nll_loss(x, y, v["variance"], full=True, **r),
-        "soft_margin": lambda **r: br.soft_margin_loss(x, v["sign"], **r),
-        "hinge_embedding": lambda **r: br.hinge_embedding_loss(x, v["sign"], 0.4, **r),
-        "ranking": lambda **r: br.margin_ranking_loss(x, y, v["sign"], 0.3, **r),
-        "cosine": lambda **r: br.cosine_embedding_loss(x, y, v["side"], -0.5, **r),
-        "triplet": lambda **r: br.triplet_margin_loss(x, y, z, swap=True, **r),
-        "triplet_3": lambda **r: br.triplet_margin_loss(x, y, z, 2.0, p=3.0, **r),
+        "gaussian": lambda **r: br.losses.gaussian_nll_loss(
+            x, y, v["variance"], full=True, **r
+        ),
+        "soft_margin": lambda **r: br.losses.soft_margin_loss(x, v["sign"], **r),
+        "hinge_embedding": lambda **r: br.losses.hinge_embedding_loss(x, v["sign"], 0.4, **r),
+        "ranking": lambda **r: br.losses.margin_ranking_loss(x, y, v["sign"], 0.3, **r),
+        "cosine": lambda **r: br.losses.cosine_embedding_loss(x, y, v["side"], -0.5, **r),
+        "triplet": lambda **r: br.losses.triplet_margin_loss(x, y, z, swap=True, **r),
+        "triplet_3": lambda **r: br.losses.triplet_margin_loss(x, y, z, 2.0, p=3.0, **r),
         "cross": lambda **r: br.softmax_cross_entropy(x, labels, **r),
         "cross_some": lambda **r: br.softmax_cross_entropy(x, labels, **some, **r),
         "cross_more": lambda **r: br.softmax_cross_entropy(x, labels, **more, **r),
         "soft": lambda **r: br.softmax_cross_entropy_soft(
             x, p, label_smoothing=0.2, class_weights=w, **r
         ),
-        "nll": lambda **r: br.nll_loss(logs, labels, **some, **r),
-        "multi_margin": lambda **r: br.multi_margin_loss(x, labels, p=2, class_weights=w, **r),
+        "nll": lambda **r: br.losses.nll_loss(logs, labels, **some, **r),
+        "multi_margin": lambda **r: br.losses.multi_margin_loss(
+            x, labels, p=2, class_weights=w, **r
+        ),
         "binary": lambda **r: br.sigmoid_binary_cross_entropy(
             x, v["yes"], class_weights=w, positive_weight=w * 2.0, **r
         ),
-        "multilabel": lambda **r: br.multilabel_soft_margin_loss(
+        "multilabel": lambda **r: br.losses.multilabel_soft_margin_loss(
             x, v["yes"], class_weights=w, **r
         ),
-        "multilabel_margin": lambda **r: br.multilabel_margin_loss(x, v["yes"], **r),
-        "circle": lambda **r: br.circle_loss(x, labels % 2, scale=20.0, margin=0.3, **r),
-        "tversky": lambda **r: br.tversky_loss(
+        "multilabel_margin": lambda **r: br.losses.multilabel_margin_loss(x, v["yes"], **r),
+        "circle": lambda **r: br.losses.circle_loss(x, labels % 2, scale=20.0, margin=0.3, **r),
+        "tversky": lambda **r: br.losses.tversky_loss(
             br.sigmoid(x), v["yes"], 0.3, 0.7, smooth=0.5, **r
         ),
-        "contrast": lambda **r: br.info_nce_loss(x, y, temperature=0.3, **r),
-        "divergence": lambda **r: br.kl_divergence(logs, p, **r),
+        "contrast": lambda **r: br.losses.info_nce_loss(x, y, temperature=0.3, **r),
+        "divergence": lambda **r: br.losses.kl_div_loss(logs, p, **r),
     }
 
 
@@ -96,17 +100,17 @@ def test_losses_that_torch_has_not_follow_their_formulas(mode: str) -> None:
         v = fed()
         x, y, p, yes, sign = (v[k] for k in ("x", "y", "p", "yes", "sign"))
         fetch = [
-            br.hinge_loss(x, sign),
-            br.log_cosh_loss(x, y, reduction="sum"),
-            br.dice_loss(p, yes, smooth=0.5),
-            br.dice_loss(p, yes, axis=None),
-            br.focal_loss(x, yes, reduction="mean"),
-            br.focal_loss(x, yes, alpha=None, gamma=0.0),
-            br.info_nce_loss(x, y, v["z"], temperature=0.5),
+            br.losses.hinge_loss(x, sign),
+            br.losses.log_cosh_loss(x, y, reduction="sum"),
+            br.losses.dice_loss(p, yes, smooth=0.5),
+            br.losses.dice_loss(p, yes, axis=None),
+            br.losses.focal_loss(x, yes, reduction="mean"),
+            br.losses.focal_loss(x, yes, alpha=None, gamma=0.0),
+            br.losses.info_nce_loss(x, y, v["z"], temperature=0.5),
             br.sigmoid_binary_cross_entropy(x, yes, label_smoothing=0.2),
-            br.smooth_l1_loss(x, y, 0.0),
+            br.losses.smooth_l1_loss(x, y, 0.0),
         ]
-        (far,) = br.gradients([br.log_cosh_loss(x * 1e4, y, reduction="mean")], [x])
+        (far,) = br.gradients([br.losses.log_cosh_loss(x * 1e4, y, reduction="mean")], [x])
     feed = {name: GIVEN[name] for name in NAMES}
     got = br.Executor(mode=mode).run(prog, br.Scope(), feed, fetch=[*fetch, far])
     x, y, p, yes, z = (GIVEN[k] for k in ("x", "y", "p", "yes", "z"))
@@ -145,8 +149,8 @@ def test_classes_may_lie_along_any_axis_and_ignored_labels_be_out_of_range(mode:
             (loss(x, y, 1, **more), loss(last, y, **more))
             for loss, more in (
                 (br.softmax_cross_entropy, options),
-                (br.nll_loss, options),
-                (br.multi_margin_loss, {"ignored_label": -100, "reduction": "mean"}),
+                (br.losses.nll_loss, options),
+                (br.losses.multi_margin_loss, {"ignored_label": -100, "reduction": "mean"}),
             )
         ]
     rng = np.random.default_rng(0)
@@ -176,7 +180,7 @@ def test_padding_and_other_rows_reach_no_loss_in_steps_and_branches(mode: str) -
                 case.add_output(br.softmax_cross_entropy(a, b, label_smoothing=0.1))
             with choice.false_block() as case:
                 a, b = case.add_input(logits), case.add_input(label)
-                case.add_output(br.multi_margin_loss(a, b))
+                case.add_output(br.losses.multi_margin_loss(a, b))
             net.add_output(choice())
         steps = rnn()
         (grad,) = br.gradients([br.sum(steps)], [x])
@@ -202,7 +206,7 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
         br.softmax_cross_entropy(x, y, name="plain")
         br.softmax_cross_entropy(x, y, reduction="mean", name="whole")
         br.softmax_cross_entropy(x, y, label_smoothing=0.1, name="smooth")
-        br.hinge_loss(x, 1.0)
+        br.losses.hinge_loss(x, 1.0)
     assert [op.name for op in prog.block(0).ops if op.type != "constant"] == [
         "plain", "softmax_cross_entropy_0", "whole", "smooth", "hinge_loss",
     ]  # fmt: skip
@@ -212,9 +216,13 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
     ("build", "error", "what"),
     [
         (lambda x, y, z: br.squared_error(x, x, reduction="max"), br.ProgramError, "'max'"),
-        (lambda x, y, z: br.nll_loss(x, x), br.DTypeError, "nll_loss needs integer labels"),
         (
-            lambda x, y, z: br.nll_loss(x, y, 0),
+            lambda x, y, z: br.losses.nll_loss(x, x),
+            br.DTypeError,
+            "nll_loss needs integer labels",
+        ),
+        (
+            lambda x, y, z: br.losses.nll_loss(x, y, 0),
             br.ShapeError,
             "nll_loss needs a label for each",
         ),
@@ -228,23 +236,47 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
             br.ShapeError,
             "softmax_cross_entropy needs a weight for each class",
         ),
-        (lambda x, y, z: br.multi_margin_loss(x, y, p=3), br.ProgramError, "p=1 or p=2"),
+        (lambda x, y, z: br.losses.multi_margin_loss(x, y, p=3), br.ProgramError, "p=1 or p=2"),
         (
-            lambda x, y, z: br.triplet_margin_loss(x, x, x, p=0.5),
+            lambda x, y, z: br.losses.triplet_margin_loss(x, x, x, p=0.5),
             br.ProgramError,
             "p of at least",
         ),
-        (lambda x, y, z: br.triplet_margin_loss(x, z, x), br.ShapeError, "equal shapes"),
-        (lambda x, y, z: br.info_nce_loss(x, x, temperature=0.0), br.ProgramError, "above 0"),
-        (lambda x, y, z: br.circle_loss(x, y, scale=0.0), br.ProgramError, "a scale above 0"),
-        (lambda x, y, z: br.circle_loss(y, y), br.ShapeError, "circle_loss takes rows"),
-        (lambda x, y, z: br.circle_loss(x, x), br.DTypeError, "circle_loss needs integer"),
-        (lambda x, y, z: br.tversky_loss(x, z), br.ShapeError, "tversky_loss needs equal"),
-        (lambda x, y, z: br.multilabel_margin_loss(x, z), br.ShapeError, "equal shapes"),
-        (lambda x, y, z: br.info_nce_loss(x, x, z), br.ShapeError, "vectors of one size"),
-        (lambda x, y, z: br.cosine_embedding_loss(x, x, x), br.ShapeError, "a target for each"),
+        (lambda x, y, z: br.losses.triplet_margin_loss(x, z, x), br.ShapeError, "equal shapes"),
         (
-            lambda x, y, z: br.focal_loss(x, x, gamma=-1.0),
+            lambda x, y, z: br.losses.info_nce_loss(x, x, temperature=0.0),
+            br.ProgramError,
+            "above 0",
+        ),
+        (
+            lambda x, y, z: br.losses.circle_loss(x, y, scale=0.0),
+            br.ProgramError,
+            "a scale above 0",
+        ),
+        (lambda x, y, z: br.losses.circle_loss(y, y), br.ShapeError, "circle_loss takes rows"),
+        (
+            lambda x, y, z: br.losses.circle_loss(x, x),
+            br.DTypeError,
+            "circle_loss needs integer",
+        ),
+        (
+            lambda x, y, z: br.losses.tversky_loss(x, z),
+            br.ShapeError,
+            "tversky_loss needs equal",
+        ),
+        (lambda x, y, z: br.losses.multilabel_margin_loss(x, z), br.ShapeError, "equal shapes"),
+        (
+            lambda x, y, z: br.losses.info_nce_loss(x, x, z),
+            br.ShapeError,
+            "vectors of one size",
+        ),
+        (
+            lambda x, y, z: br.losses.cosine_embedding_loss(x, x, x),
+            br.ShapeError,
+            "a target for each",
+        ),
+        (
+            lambda x, y, z: br.losses.focal_loss(x, x, gamma=-1.0),
             br.ProgramError,
             "gamma of at least 0",
         ),

@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from tests.frontend.made import parameters, run
-from tests.support.layer_examples import LAYERS, LINES
+from tests.support.layer_examples import LAYERS, LINES, public_layers
 
 pytestmark = pytest.mark.unoptimized
 
@@ -357,7 +357,7 @@ def test_layers_train(mode: str, rng: np.random.Generator) -> None:
     assert all(abs(got[name]).max() > 0 for name in ("conv.w", "ln.scale", "bn.scale", "fc.w"))
 
 
-@pytest.mark.parametrize("name", br.layers.__all__)
+@pytest.mark.parametrize("name", public_layers())
 def test_a_layer_is_three_operators_at_most_or_a_block_of_its_name(name: str) -> None:
     """One that makes more is a block of its own, called as the layer, or lines of a step."""
     with br.Program() as prog:

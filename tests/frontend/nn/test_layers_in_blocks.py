@@ -169,7 +169,7 @@ def test_what_loops_in_branches_compute_for_all_trips_keeps_its_rows(kind: str) 
             if kind == "steps":
                 out, _ = br.lstm(row, 2, lengths=length)
             else:
-                out, _ = br.conv_lstm(row, 2, 3)
+                out, _ = br.layers.conv_lstm(row, 2, 3)
             case.add_output(br.sum(br.reshape(out, (row.shape[0], -1)), axis=1))
         with choice.false_block() as case:
             case.add_output(br.cast(case.add_input(n), "float32"))

@@ -26,25 +26,25 @@ def layers(x: Any, scale: Any, bias: Any, last: bool) -> dict[str, Any]:
         return br.permute_dims(out, (0, 3, 1, 2)) if last else out
 
     line, space = x[:, :, :, 0], br.expand_dims(x, axis=2)
-    shuffled = br.pixel_shuffle(picture, 2, **layout)
+    shuffled = br.image.pixel_shuffle(picture, 2, **layout)
     part = shuffled[:, :4, :6] if last else shuffled[:, :, :4, :6]
     return {
-        "avg": back(br.adaptive_avg_pool2d(picture, (3, 4), **layout)),
-        "avg_even": back(br.adaptive_avg_pool2d(picture, (None, 2), **layout)),
-        "avg_line": br.adaptive_avg_pool1d(line, 2),
-        "avg_space": br.adaptive_avg_pool3d(space, (1, 3, 2)),
-        "max": back(br.adaptive_max_pool2d(picture, (3, 4), **layout)),
-        "max_line": br.adaptive_max_pool1d(line, 4),
-        "max_space": br.adaptive_max_pool3d(space, (1, 2, 2)),
+        "avg": back(br.layers.adaptive_avg_pool2d(picture, (3, 4), **layout)),
+        "avg_even": back(br.layers.adaptive_avg_pool2d(picture, (None, 2), **layout)),
+        "avg_line": br.layers.adaptive_avg_pool1d(line, 2),
+        "avg_space": br.layers.adaptive_avg_pool3d(space, (1, 3, 2)),
+        "max": back(br.layers.adaptive_max_pool2d(picture, (3, 4), **layout)),
+        "max_line": br.layers.adaptive_max_pool1d(line, 4),
+        "max_space": br.layers.adaptive_max_pool3d(space, (1, 2, 2)),
         "shuffle": back(shuffled),
-        "unshuffle": back(br.pixel_unshuffle(part, 2, **layout)),
-        "nearest": back(br.upsample(picture, 3, **layout)),
-        "linear": back(br.upsample(picture, 2, "linear", **layout)),
-        "corners": back(br.upsample(picture, 2, "linear", align_corners=True, **layout)),
-        "cubic": back(br.upsample(picture, [2, 2], "cubic", **layout)),
-        "instance": back(br.instance_norm(picture, scale, bias, axis=3 if last else 1)),
-        "mean": br.global_avg_pool(picture, **layout),
-        "largest": br.global_max_pool(picture, **layout),
+        "unshuffle": back(br.image.pixel_unshuffle(part, 2, **layout)),
+        "nearest": back(br.image.upsample(picture, 3, **layout)),
+        "linear": back(br.image.upsample(picture, 2, "linear", **layout)),
+        "corners": back(br.image.upsample(picture, 2, "linear", align_corners=True, **layout)),
+        "cubic": back(br.image.upsample(picture, [2, 2], "cubic", **layout)),
+        "instance": back(br.layers.instance_norm(picture, scale, bias, axis=3 if last else 1)),
+        "mean": br.layers.global_avg_pool(picture, **layout),
+        "largest": br.layers.global_max_pool(picture, **layout),
     }
 
 
@@ -71,8 +71,10 @@ def test_pictures_are_pooled_in_steps_and_their_padding_reaches_nothing(mode: st
         rnn = br.create_rnn(lengths=n)
         with rnn.stepnet() as net:
             picture = net.add_input(x)
-            pooled = br.adaptive_avg_pool2d(br.instance_norm(picture, name="norm"), [2, None])
-            net.add_output(br.global_max_pool(pooled, keepdims=True))
+            pooled = br.layers.adaptive_avg_pool2d(
+                br.layers.instance_norm(picture, name="norm"), [2, None]
+            )
+            net.add_output(br.layers.global_max_pool(pooled, keepdims=True))
         (grad,) = br.gradients([br.sum(rnn())], [x])
     xs = np.random.default_rng(0).normal(size=(3, 2, 2, 4, 3)).astype("f4")
     xs[1:, 1] = np.nan
@@ -93,10 +95,12 @@ def test_transposed_convolutions_make_the_weights_that_they_take(mode: str) -> N
     with br.Program() as prog:
         x = br.data("x", [2, 4, 3, 3])
         last = br.permute_dims(x, LAST)
-        first = br.conv_transpose2d(x, 6, [3, 2], stride=2, groups=2, act="tanh", name="up")
+        first = br.layers.conv_transpose2d(
+            x, 6, [3, 2], stride=2, groups=2, act="tanh", name="up"
+        )
         w, b = br.get_variable("up.w"), br.get_variable("up.b")
-        given = br.conv_transpose2d(x, w, bias=b + 1.0, stride=2, groups=2)
-        other = br.conv_transpose2d(last, 6, 3, output_padding=1, stride=2, groups=2,
+        given = br.layers.conv_transpose2d(x, w, bias=b + 1.0, stride=2, groups=2)
+        other = br.layers.conv_transpose2d(last, 6, 3, output_padding=1, stride=2, groups=2,
                                     layout="NHWC", bias=False, name="last")  # fmt: skip
     sizes = [str(prog.var(name).type) for name in ("up.w", "up.b", "last.w")]
     assert sizes == ["f32[4,3,3,2]", "f32[6]", "f32[3,3,3,4]"]
@@ -117,22 +121,38 @@ def test_transposed_convolutions_make_the_weights_that_they_take(mode: str) -> N
 @pytest.mark.parametrize(
     ("build", "error", "what"),
     [
-        (lambda x: br.adaptive_avg_pool2d(x, [1, 2, 3]), br.ShapeError, "needs 2 sizes"),
-        (lambda x: br.adaptive_max_pool2d(x, 0), br.ShapeError, "2 sizes of at least 1"),
-        (lambda x: br.adaptive_avg_pool2d(x, [3, 2]), br.ShapeError, "not brought to 3 parts"),
-        (lambda x: br.adaptive_avg_pool1d(x, 2), br.ShapeError, "adaptive_avg_pool1d cannot"),
+        (lambda x: br.layers.adaptive_avg_pool2d(x, [1, 2, 3]), br.ShapeError, "needs 2 sizes"),
+        (lambda x: br.layers.adaptive_max_pool2d(x, 0), br.ShapeError, "2 sizes of at least 1"),
         (
-            lambda x: br.global_avg_pool(x, layout="NCH"),
+            lambda x: br.layers.adaptive_avg_pool2d(x, [3, 2]),
+            br.ShapeError,
+            "not brought to 3 parts",
+        ),
+        (
+            lambda x: br.layers.adaptive_avg_pool1d(x, 2),
+            br.ShapeError,
+            "adaptive_avg_pool1d cannot",
+        ),
+        (
+            lambda x: br.layers.global_avg_pool(x, layout="NCH"),
             br.ShapeError,
             "avg_pool cannot",
         ),
-        (lambda x: br.upsample(x, 0), br.ProgramError, "2 factors of at least 1"),
-        (lambda x: br.upsample(x, 2, "area"), br.ProgramError, "no mode 'area'"),
-        (lambda x: br.pixel_shuffle(x, 2), br.ShapeError, "3 channels cannot be split"),
-        (lambda x: br.pixel_unshuffle(x, 4), br.ShapeError, "not made of blocks of 4"),
-        (lambda x: br.conv_transpose2d(x, 4, 3, groups=3), br.ShapeError, "4 filters into 3"),
-        (lambda x: br.conv_transpose2d(x, 4), br.ShapeError, "not told the window"),
-        (lambda x: br.instance_norm(x, axis=2), br.ShapeError, "instance_norm needs to know"),
+        (lambda x: br.image.upsample(x, 0), br.ProgramError, "2 factors of at least 1"),
+        (lambda x: br.image.upsample(x, 2, "area"), br.ProgramError, "no mode 'area'"),
+        (lambda x: br.image.pixel_shuffle(x, 2), br.ShapeError, "3 channels cannot be split"),
+        (lambda x: br.image.pixel_unshuffle(x, 4), br.ShapeError, "not made of blocks of 4"),
+        (
+            lambda x: br.layers.conv_transpose2d(x, 4, 3, groups=3),
+            br.ShapeError,
+            "4 filters into 3",
+        ),
+        (lambda x: br.layers.conv_transpose2d(x, 4), br.ShapeError, "not told the window"),
+        (
+            lambda x: br.layers.instance_norm(x, axis=2),
+            br.ShapeError,
+            "instance_norm needs to know",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_at_the_users_line(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend import layers
+from tests.support.layer_examples import public_layers
 
 pytestmark = pytest.mark.unoptimized
 
@@ -20,32 +20,50 @@ Layer = Callable[..., Any]
 IMAGES, VECTORS = [4, 2, 5, 5], [4, 6]
 LAYERS: dict[str, tuple[list[int], Layer]] = {
     "batch_norm": (VECTORS, lambda x, **given: br.batch_norm(x, **given)),
-    "bilinear": (VECTORS, lambda x, **given: br.bilinear(x, br.sin(x), 3, **given)),
+    "bilinear": (VECTORS, lambda x, **given: br.layers.bilinear(x, br.sin(x), 3, **given)),
     "conditional_random_field": (VECTORS, lambda x, **given: _tagged(x, **given)),
     "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
     "conv3d": ([4, 2, 5, 5, 5], lambda x, **given: br.conv3d(x, 3, 2, **given)),
     "conv_lstm_cell": (IMAGES, lambda x, **given: _conv_lstm(x, **given)),
-    "conv_transpose1d": ([4, 2, 5], lambda x, **given: br.conv_transpose1d(x, 3, 2, **given)),
-    "conv_transpose2d": (IMAGES, lambda x, **given: br.conv_transpose2d(x, 3, 2, **given)),
+    "conv_transpose1d": (
+        [4, 2, 5],
+        lambda x, **given: br.layers.conv_transpose1d(x, 3, 2, **given),
+    ),
+    "conv_transpose2d": (
+        IMAGES,
+        lambda x, **given: br.layers.conv_transpose2d(x, 3, 2, **given),
+    ),
     "conv_transpose3d": (
         [4, 2, 3, 3, 3],
-        lambda x, **given: br.conv_transpose3d(x, 3, 2, **given),
+        lambda x, **given: br.layers.conv_transpose3d(x, 3, 2, **given),
     ),
-    "depthwise_conv1d": ([4, 2, 5], lambda x, **given: br.depthwise_conv1d(x, 2, **given)),
-    "depthwise_conv2d": (IMAGES, lambda x, **given: br.depthwise_conv2d(x, 2, **given)),
+    "depthwise_conv1d": (
+        [4, 2, 5],
+        lambda x, **given: br.layers.depthwise_conv1d(x, 2, **given),
+    ),
+    "depthwise_conv2d": (IMAGES, lambda x, **given: br.layers.depthwise_conv2d(x, 2, **given)),
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
-    "embedding_bag": (VECTORS, lambda x, **given: br.embedding_bag(_ids(x), [7, 3], **given)),
+    "embedding_bag": (
+        VECTORS,
+        lambda x, **given: br.layers.embedding_bag(_ids(x), [7, 3], **given),
+    ),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
-    "instance_norm": (IMAGES, lambda x, **given: br.instance_norm(x, **given)),
-    "gru_cell": (VECTORS, lambda x, **given: br.gru_cell(x, br.sin(x), **given)),
+    "instance_norm": (IMAGES, lambda x, **given: br.layers.instance_norm(x, **given)),
+    "gru_cell": (VECTORS, lambda x, **given: br.layers.gru_cell(x, br.sin(x), **given)),
     "layer_norm": (VECTORS, lambda x, **given: br.layer_norm(x, **given)),
-    "lstm_cell": (VECTORS, lambda x, **given: br.lstm_cell(x, [br.sin(x), x], **given)[0]),
-    "prelu": (IMAGES, lambda x, **given: br.prelu(x, **given)),
+    "lstm_cell": (
+        VECTORS,
+        lambda x, **given: br.layers.lstm_cell(x, [br.sin(x), x], **given)[0],
+    ),
+    "prelu": (IMAGES, lambda x, **given: br.layers.prelu(x, **given)),
     "rms_norm": (VECTORS, lambda x, **given: br.rms_norm(x, **given)),
-    "simple_rnn_cell": (VECTORS, lambda x, **given: br.simple_rnn_cell(x, br.sin(x), **given)),
-    "viterbi": (VECTORS, lambda x, **given: br.viterbi(_scores(x), **given)[1]),
+    "simple_rnn_cell": (
+        VECTORS,
+        lambda x, **given: br.layers.simple_rnn_cell(x, br.sin(x), **given),
+    ),
+    "viterbi": (VECTORS, lambda x, **given: br.layers.viterbi(_scores(x), **given)[1]),
 }
 ROLES = {
     "batch_norm": ["scale", "bias", "mean", "var"],
@@ -114,7 +132,7 @@ def _ids(x: Any) -> Any:
 
 
 def _conv_lstm(x: Any, **given: Any) -> Any:
-    return br.conv_lstm_cell(x, (br.sin(x), x), 3, **given)[0]
+    return br.layers.conv_lstm_cell(x, (br.sin(x), x), 3, **given)[0]
 
 
 def _scores(x: Any) -> Any:
@@ -123,7 +141,7 @@ def _scores(x: Any) -> Any:
 
 def _tagged(x: Any, **given: Any) -> Any:
     labels = br.argmin(_scores(x), axis=-1)
-    return br.conditional_random_field(_scores(x), labels, **given)
+    return br.layers.conditional_random_field(_scores(x), labels, **given)
 
 
 def roles_of(layer: str) -> list[str]:
@@ -131,7 +149,7 @@ def roles_of(layer: str) -> list[str]:
 
 
 def test_every_layer_with_parameters_is_tested_here() -> None:
-    assert {*LAYERS, *BLOCKS, *WITHOUT, *OF_WEIGHTS} == {*layers.__all__}
+    assert {*LAYERS, *BLOCKS, *WITHOUT, *OF_WEIGHTS} == {*public_layers()}
 
 
 @by_layer

@@ -25,20 +25,24 @@ def layers(v: dict[str, Any]) -> dict[str, Any]:
     x, w, ids, table = v["x"], v["w"], v["ids"], v["table"]
     deep = br.conv2d(x, v["deep"], groups=4)
     bag: dict[str, Any] = {"mask": ids != 0}
-    norms = {key: br.spectral_norm(w, iterations=n, name=key) for key, n in NORMS.items()}
+    norms = {
+        key: br.layers.spectral_norm(w, iterations=n, name=key) for key, n in NORMS.items()
+    }
     return norms | {
-        "prelu": br.prelu(x, v["slope"]),
+        "prelu": br.layers.prelu(x, v["slope"]),
         "depthwise": br.conv2d(x, v["deep"], groups=4, stride=2, padding=[1, 1]),
         "separable": br.conv2d(deep, v["point"], bias=v["bias"]),
-        "bilinear": br.bilinear(x, br.flip(x, 1), v["pair"], bias=v["bias"][:2]),
-        "shuffle": br.channel_shuffle(x, 2),
+        "bilinear": br.layers.bilinear(x, br.flip(x, 1), v["pair"], bias=v["bias"][:2]),
+        "shuffle": br.layers.channel_shuffle(x, 2),
         "padded": br.embedding(ids, table, padding_index=0),
-        "bag_mean": br.embedding_bag(ids, table, **bag),
-        "bag_sum": br.embedding_bag(ids, table, mode="sum", **bag),
-        "bag_max": br.embedding_bag(ids, table, mode="max", **bag),
-        "bag_weights": br.embedding_bag(ids, table, mode="sum", weights=v["factors"], **bag),
-        "weight_norm_0": br.weight_norm(w, v["scale"], axis=0),
-        "weight_norm_None": br.weight_norm(w, v["scale"][0], axis=None),
+        "bag_mean": br.layers.embedding_bag(ids, table, **bag),
+        "bag_sum": br.layers.embedding_bag(ids, table, mode="sum", **bag),
+        "bag_max": br.layers.embedding_bag(ids, table, mode="max", **bag),
+        "bag_weights": br.layers.embedding_bag(
+            ids, table, mode="sum", weights=v["factors"], **bag
+        ),
+        "weight_norm_0": br.layers.weight_norm(w, v["scale"], axis=0),
+        "weight_norm_None": br.layers.weight_norm(w, v["scale"][0], axis=None),
     }
 
 
@@ -86,19 +90,21 @@ def test_layers_and_their_gradients_are_those_of_torch(mode: str) -> None:
 def test_layers_make_their_weights_and_share_them() -> None:
     with br.Program() as prog:
         x, ids = br.data("x", ["b", 4, 5, 6]), br.data("ids", ["b", 3], dtype="int32")
-        br.prelu(x, name="slopes")
-        br.prelu(x, params=["slopes.slope"])
-        br.prelu(x, axis=None, name="one", init=0.1)
-        br.depthwise_conv2d(x, 3, multiplier=2, name="deep")
-        br.depthwise_conv1d(x[:, :, 0], 3, name="line", bias=False)
-        br.separable_conv1d(x[:, :, 0], 7, 2, name="both", act="relu")
-        br.separable_conv2d(br.permute_dims(x, (0, 2, 3, 1)), 7, 2, layout="NHWC", name="last")
-        br.bilinear(x, x[..., :2], 3, name="pair")
-        br.embedding_bag(ids, [7, 2], name="bag")
+        br.layers.prelu(x, name="slopes")
+        br.layers.prelu(x, params=["slopes.slope"])
+        br.layers.prelu(x, axis=None, name="one", init=0.1)
+        br.layers.depthwise_conv2d(x, 3, multiplier=2, name="deep")
+        br.layers.depthwise_conv1d(x[:, :, 0], 3, name="line", bias=False)
+        br.layers.separable_conv1d(x[:, :, 0], 7, 2, name="both", act="relu")
+        br.layers.separable_conv2d(
+            br.permute_dims(x, (0, 2, 3, 1)), 7, 2, layout="NHWC", name="last"
+        )
+        br.layers.bilinear(x, x[..., :2], 3, name="pair")
+        br.layers.embedding_bag(ids, [7, 2], name="bag")
         w = br.get_variable("deep.w")
-        br.spectral_norm(w, name="sn")
-        br.spectral_norm(w, params=["sn.u"])
-        br.weight_norm(w, axis=0, name="wn")
+        br.layers.spectral_norm(w, name="sn")
+        br.layers.spectral_norm(w, params=["sn.u"])
+        br.layers.weight_norm(w, axis=0, name="wn")
     assert {info.name: str(info.type) for info in prog.persistables} == {
         "slopes.slope": "f32[4]", "one.slope": "f32[]",
         "deep.w": "f32[8,1,3,3]", "deep.b": "f32[8]", "line.w": "f32[4,1,3]",
@@ -116,8 +122,8 @@ def test_normed_weights_begin_as_they_are_and_find_the_largest_singular_value(
 ) -> None:
     with br.Program() as prog:
         w = br.parameter("w", [6, 3, 4])
-        same = br.weight_norm(w, axis=1, name="wn")
-        divided = br.spectral_norm(w, axis=1, iterations=50)
+        same = br.layers.weight_norm(w, axis=1, name="wn")
+        divided = br.layers.spectral_norm(w, axis=1, iterations=50)
     exe, scope = br.Executor(mode=mode), br.Scope()
     exe.init(prog, scope, seed=0)
     value = np.asarray(scope.find_var("w").value)
@@ -137,11 +143,11 @@ def test_normed_weights_begin_as_they_are_and_find_the_largest_singular_value(
 
 def noisy(x: Any) -> dict[str, Any]:
     return {
-        "alpha_dropout": br.alpha_dropout(x, 0.3),
-        "alpha_channels": br.alpha_dropout(x, 0.3, shared_axes=2),
-        "gaussian_dropout": br.gaussian_dropout(x, 0.2),
-        "gaussian_noise": br.gaussian_noise(x, 0.5),
-        "rrelu": br.rrelu(x),
+        "alpha_dropout": br.layers.alpha_dropout(x, 0.3),
+        "alpha_channels": br.layers.alpha_dropout(x, 0.3, shared_axes=2),
+        "gaussian_dropout": br.layers.gaussian_dropout(x, 0.2),
+        "gaussian_noise": br.layers.gaussian_noise(x, 0.5),
+        "rrelu": br.layers.rrelu(x),
         "channels": br.dropout(x, 0.25, shared_axes=(2,)),
         "examples": br.dropout(x, 0.25, shared_axes=(-2, -1), name="paths"),
     }
@@ -184,8 +190,8 @@ def test_noise_is_drawn_in_each_trip(mode: str) -> None:
         rnn = br.create_rnn()
         with rnn.stepnet() as net:
             step = net.add_input(x)
-            together = br.prelu(br.dropout(step, 0.5, shared_axes=1), axis=None)
-            net.add_output(br.where(step > 0.0, br.alpha_dropout(step, 0.5), together))
+            together = br.layers.prelu(br.dropout(step, 0.5, shared_axes=1), axis=None)
+            net.add_output(br.where(step > 0.0, br.layers.alpha_dropout(step, 0.5), together))
         (grad,) = br.gradients([br.sum(rnn())], [x])
     xs = np.tile(np.array([[1.0], [-1.0]], "f4"), (12, 1, 4))
     exe, scope = br.Executor(mode=mode), br.Scope()
@@ -207,47 +213,99 @@ _var = br.get_variable
     ("build", "error", "what"),
     [
         (lambda x, n: br.dropout(x, 0.5, shared_axes=4), br.ShapeError, "dropout"),
-        (lambda x, n: br.alpha_dropout(x, 1.0), br.ProgramError, "rate from 0 to less"),
-        (lambda x, n: br.alpha_dropout(n, 0.5), br.DTypeError, "alpha_dropout takes floats"),
-        (lambda x, n: br.gaussian_dropout(x, -0.1), br.ProgramError, "rate from 0 to less"),
-        (lambda x, n: br.gaussian_noise(n, 0.1), br.DTypeError, "gaussian_noise takes floats"),
-        (lambda x, n: br.rrelu(x, 0.5, 0.1), br.ProgramError, "slopes between 0.5 and 0.1"),
+        (lambda x, n: br.layers.alpha_dropout(x, 1.0), br.ProgramError, "rate from 0 to less"),
+        (
+            lambda x, n: br.layers.alpha_dropout(n, 0.5),
+            br.DTypeError,
+            "alpha_dropout takes floats",
+        ),
+        (
+            lambda x, n: br.layers.gaussian_dropout(x, -0.1),
+            br.ProgramError,
+            "rate from 0 to less",
+        ),
+        (
+            lambda x, n: br.layers.gaussian_noise(n, 0.1),
+            br.DTypeError,
+            "gaussian_noise takes floats",
+        ),
+        (
+            lambda x, n: br.layers.rrelu(x, 0.5, 0.1),
+            br.ProgramError,
+            "slopes between 0.5 and 0.1",
+        ),
         (lambda x, n: br.in_training(x, n), br.ShapeError, "in_training needs"),
         (
             lambda x, n: br.in_training(x, br.get_variable("m")),
             br.DTypeError,
             "inputs of one dtype",
         ),
-        (lambda x, n: br.prelu(x, axis=2), br.ShapeError, "prelu needs to know the size"),
-        (lambda x, n: br.prelu(x, [1.0, 2.0]), br.ShapeError, "multiply"),
-        (lambda x, n: br.maxout(x, 2), br.ShapeError, "maxout cannot divide 3 channels by 2"),
-        (lambda x, n: br.channel_shuffle(x, 0), br.ShapeError, "3 channels by 0"),
-        (lambda x, n: br.depthwise_conv2d(x, 2, multiplier=0), br.ShapeError, "multiplier of"),
-        (lambda x, n: br.depthwise_conv1d(x, 2), br.ShapeError, "depthwise_conv1d cannot read"),
-        (lambda x, n: br.separable_conv2d(x, x, 2), br.ShapeError, "needs a number of filters"),
-        (lambda x, n: br.bilinear(x, x, x, init=0.0), br.ProgramError, "no use for init"),
-        (lambda x, n: br.bilinear(x, n, 3), br.ShapeError, "einsum cannot broadcast"),
-        (lambda x, n: br.embedding_bag(n, [4, 2], mode="min"), br.ProgramError, "mode 'min'"),
         (
-            lambda x, n: br.embedding_bag(n, [4, 2], weights=n),
+            lambda x, n: br.layers.prelu(x, axis=2),
+            br.ShapeError,
+            "prelu needs to know the size",
+        ),
+        (lambda x, n: br.layers.prelu(x, [1.0, 2.0]), br.ShapeError, "multiply"),
+        (
+            lambda x, n: br.layers.maxout(x, 2),
+            br.ShapeError,
+            "maxout cannot divide 3 channels by 2",
+        ),
+        (lambda x, n: br.layers.channel_shuffle(x, 0), br.ShapeError, "3 channels by 0"),
+        (
+            lambda x, n: br.layers.depthwise_conv2d(x, 2, multiplier=0),
+            br.ShapeError,
+            "multiplier of",
+        ),
+        (
+            lambda x, n: br.layers.depthwise_conv1d(x, 2),
+            br.ShapeError,
+            "depthwise_conv1d cannot read",
+        ),
+        (
+            lambda x, n: br.layers.separable_conv2d(x, x, 2),
+            br.ShapeError,
+            "needs a number of filters",
+        ),
+        (
+            lambda x, n: br.layers.bilinear(x, x, x, init=0.0),
+            br.ProgramError,
+            "no use for init",
+        ),
+        (lambda x, n: br.layers.bilinear(x, n, 3), br.ShapeError, "einsum cannot broadcast"),
+        (
+            lambda x, n: br.layers.embedding_bag(n, [4, 2], mode="min"),
+            br.ProgramError,
+            "mode 'min'",
+        ),
+        (
+            lambda x, n: br.layers.embedding_bag(n, [4, 2], weights=n),
             br.ProgramError,
             "'mean' with weights",
         ),
         (
-            lambda x, n: br.embedding_bag(n, [4, 2], mask=[True]),
+            lambda x, n: br.layers.embedding_bag(n, [4, 2], mask=[True]),
             br.ShapeError,
             "mask= of the shape of the ids",
         ),
-        (lambda x, n: br.embedding_bag(n, [4, 2], mask=n), br.DTypeError, "a mask of bools"),
         (
-            lambda x, n: br.spectral_norm(_var("v")),
+            lambda x, n: br.layers.embedding_bag(n, [4, 2], mask=n),
+            br.DTypeError,
+            "a mask of bools",
+        ),
+        (
+            lambda x, n: br.layers.spectral_norm(_var("v")),
             br.ShapeError,
             "two axes or more",
         ),
-        (lambda x, n: br.spectral_norm(x, axis=1, iterations=0), br.ProgramError, "move 0"),
-        (lambda x, n: br.weight_norm(x, axis=1), br.ProgramError, "`x` is none"),
         (
-            lambda x, n: br.scan(lambda c, w: (c, br.spectral_norm(w)), 0.0, x),
+            lambda x, n: br.layers.spectral_norm(x, axis=1, iterations=0),
+            br.ProgramError,
+            "move 0",
+        ),
+        (lambda x, n: br.layers.weight_norm(x, axis=1), br.ProgramError, "`x` is none"),
+        (
+            lambda x, n: br.scan(lambda c, w: (c, br.layers.spectral_norm(w)), 0.0, x),
             br.ProgramError,
             "cannot move its state in an inner block",
         ),

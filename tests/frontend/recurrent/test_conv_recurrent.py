@@ -51,13 +51,13 @@ def test_an_lstm_of_pictures_is_its_formula_in_both_layouts_and_on_rows_of_all_l
         x = br.data("x", ["b", "t", *SHAPE[2:]], dtype="float64")
         n = br.data("n", ["b"], dtype="int32")
         h = br.data("h", ["b", SIZE, *SHAPE[3:]], dtype="float64")
-        out, state = br.conv_lstm(x, SIZE, 3, lengths=n, state=(h, h), name="enc")
+        out, state = br.layers.conv_lstm(x, SIZE, 3, lengths=n, state=(h, h), name="enc")
         names = [f"enc/cell.{role}" for role in ROLES]
         assert {p.name for p in program.parameters} == {*names}
         w, u, b = map(br.get_variable, names)
         grads = br.gradients([br.sum(br.sin(out))], [x, w, u, b])
         rows, last = br.moveaxis(x, 2, -1), br.moveaxis(h, 1, -1)
-        turned, _ = br.conv_lstm(
+        turned, _ = br.layers.conv_lstm(
             br.swapaxes(rows, 0, 1), *(SIZE, 3), layout="NHWC", lengths=n, axis=0,
             state=(last, last), name="last",
         )  # fmt: skip
@@ -107,14 +107,16 @@ def test_what_does_not_fit_an_lstm_of_pictures_is_refused_at_the_users_line() ->
     def refused(error: type[Exception], do: Any, *words: str) -> None:
         refuse_here(program, error, do, *words)
 
-    refused(dtype, lambda: br.conv_lstm(ids, 3, 3), "conv_lstm", "int32")
-    refused(shape, lambda: br.conv_lstm(flat, 3, 3), "conv_lstm", "5 axes")
-    refused(shape, lambda: br.conv_lstm(many, 3, 3), "axis 1")
-    refused(shape, lambda: br.conv_lstm(x, 3, 3, lengths=few), "each row", "few")
-    refused(shape, lambda: br.conv_lstm(x, 3, 3, state=(h, h)), "h of [b,3,4,4]")
-    refused(wrong, lambda: br.conv_lstm(x, 3, 3, state=h), "(h, c)")
-    refused(wrong, lambda: br.conv_lstm(x, 0, 3), "size=0")
-    refused(wrong, lambda: br.conv_lstm(x, 3, 3, layout="CHWN"), "CHWN")
-    refused(shape, lambda: br.conv_lstm(x, 3, [3, 3, 3]), "window")
-    refused(shape, lambda: br.conv_lstm_cell(step, (h, h), 3), "conv_lstm_cell", "[b,3,4,4]")
-    refused(wrong, lambda: br.conv_lstm_cell(step, h, 3), "(h, c)")
+    refused(dtype, lambda: br.layers.conv_lstm(ids, 3, 3), "conv_lstm", "int32")
+    refused(shape, lambda: br.layers.conv_lstm(flat, 3, 3), "conv_lstm", "5 axes")
+    refused(shape, lambda: br.layers.conv_lstm(many, 3, 3), "axis 1")
+    refused(shape, lambda: br.layers.conv_lstm(x, 3, 3, lengths=few), "each row", "few")
+    refused(shape, lambda: br.layers.conv_lstm(x, 3, 3, state=(h, h)), "h of [b,3,4,4]")
+    refused(wrong, lambda: br.layers.conv_lstm(x, 3, 3, state=h), "(h, c)")
+    refused(wrong, lambda: br.layers.conv_lstm(x, 0, 3), "size=0")
+    refused(wrong, lambda: br.layers.conv_lstm(x, 3, 3, layout="CHWN"), "CHWN")
+    refused(shape, lambda: br.layers.conv_lstm(x, 3, [3, 3, 3]), "window")
+    refused(
+        shape, lambda: br.layers.conv_lstm_cell(step, (h, h), 3), "conv_lstm_cell", "[b,3,4,4]"
+    )
+    refused(wrong, lambda: br.layers.conv_lstm_cell(step, h, 3), "(h, c)")

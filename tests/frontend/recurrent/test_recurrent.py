@@ -23,9 +23,9 @@ TORCH = dict(np.load(Path(__file__).parents[1] / "sequences.npz"))
 KINDS = {"lstm": 2, "gru": 1, "simple_rnn": 1}
 """How many memories each layer has."""
 CELLS: dict[str, Callable[..., Any]] = {
-    "lstm": br.lstm_cell,
-    "gru": br.gru_cell,
-    "simple_rnn": br.simple_rnn_cell,
+    "lstm": br.layers.lstm_cell,
+    "gru": br.layers.gru_cell,
+    "simple_rnn": br.layers.simple_rnn_cell,
 }
 STEPS, ROWS, SIZE = 4, 3, 3
 
@@ -190,8 +190,8 @@ def test_a_gru_that_resets_its_memory_first_and_cells_of_given_weights() -> None
         data = [
             br.data(name, [4, size], dtype="float64") for name, size in (("x", 2), ("h", 3))
         ]
-        first = br.gru_cell(*data, w, u, b, reset_after=False)
-        plain = br.simple_rnn_cell(*data, w[:, :3], u[:, :3], act="relu")
+        first = br.layers.gru_cell(*data, w, u, b, reset_after=False)
+        plain = br.layers.simple_rnn_cell(*data, w[:, :3], u[:, :3], act="relu")
     assert not program.parameters
     found = br.Executor(mode="interpret").run(
         program, br.Scope(), feed={"x": x, "h": h}, fetch=[first, plain]
@@ -262,14 +262,14 @@ def test_what_does_not_fit_a_recurrent_layer_is_refused_at_the_users_line() -> N
     refused(dtype, lambda: br.gru(x, 8, state=double), "float32", "float64")
     refused(wrong, lambda: br.lstm(x, 8, state=double), "lstm", "(h, c)")
     refused(wrong, lambda: br.lstm(x, 0), "lstm", "size=0")
-    refused(wrong, lambda: br.simple_rnn(x, 8, layers=0), "simple_rnn", "layers=0")
-    refused(br.UnknownNameError, lambda: br.simple_rnn(x, 8, act="tan_h"), "tanh")
+    refused(wrong, lambda: br.layers.simple_rnn(x, 8, layers=0), "simple_rnn", "layers=0")
+    refused(br.UnknownNameError, lambda: br.layers.simple_rnn(x, 8, act="tan_h"), "tanh")
     refused(wrong, lambda: br.gru(x, 8, name="a/b"), "a/b")
-    refused(shape, lambda: br.lstm_cell(step, (h, state)), "lstm_cell", "c of [b,8]")
-    refused(wrong, lambda: br.lstm_cell(step, h), "lstm_cell", "(h, c)")
-    refused(shape, lambda: br.gru_cell(step, h, np.ones([4, 8], "f4")), "w of [4,24]")
+    refused(shape, lambda: br.layers.lstm_cell(step, (h, state)), "lstm_cell", "c of [b,8]")
+    refused(wrong, lambda: br.layers.lstm_cell(step, h), "lstm_cell", "(h, c)")
+    refused(shape, lambda: br.layers.gru_cell(step, h, np.ones([4, 8], "f4")), "w of [4,24]")
     refused(
         wrong,
-        lambda: br.gru_cell(step, h, b_reset=True, reset_after=False),
+        lambda: br.layers.gru_cell(step, h, b_reset=True, reset_after=False),
         "b_reset",
     )

@@ -37,10 +37,10 @@ def test_losses_and_their_gradients_are_those_of_torch(mode: Any) -> None:
         n, m = (br.data(name, ["b"], dtype="int32") for name in LENGTHS)
         fetched, losses = dict[str, Any](), list[Any]()
         for blank in (0, 3):
-            loss = br.ctc_loss(x, labels, n, m, blank=blank, axis=0)
+            loss = br.losses.ctc_loss(x, labels, n, m, blank=blank, axis=0)
             fetched[f"ctc.none.{blank}"] = loss
             options = {"zero_infinity": True, "reduction": "mean", "axis": 0}
-            mean = br.ctc_loss(x, labels, n, m, blank=blank, **options)
+            mean = br.losses.ctc_loss(x, labels, n, m, blank=blank, **options)
             fetched[f"ctc.mean.{blank}"] = mean
             (fetched[f"ctc.mean.{blank}.grad"],) = br.gradients([mean], [x])
             losses.append(loss)
@@ -63,8 +63,13 @@ def test_all_steps_and_labels_count_where_no_lengths_are_given_and_none_may_be_t
         x, y = br.data("x", ["b", "t", 3]), br.data("y", ["b", "most"], dtype="int64")
         n, m = (br.data(name, ["b"], dtype="int64") for name in "nm")
         half = br.cast(x, "bfloat16")
-        total = br.ctc_loss(x, y, reduction="sum")
-        out = [br.ctc_loss(x, y), br.ctc_loss(x, y, n, m), total, br.ctc_loss(half, y)]
+        total = br.losses.ctc_loss(x, y, reduction="sum")
+        out = [
+            br.losses.ctc_loss(x, y),
+            br.losses.ctc_loss(x, y, n, m),
+            total,
+            br.losses.ctc_loss(half, y),
+        ]
     for steps, most in ((3, 2), (1, 1), (2, 0), (0, 0)):
         feed = {
             "x": rng.normal(size=[2, steps, 3]).astype("f4"),
@@ -89,9 +94,9 @@ def test_the_best_class_of_each_step_gives_labels_without_repetitions_and_blanks
     lengths = np.array([6, 5, 0], "int32")
     with br.Program() as program:
         x, n = br.data("x", ["b", "t", 3]), br.data("n", ["b"], dtype="int32")
-        some = br.ctc_greedy_decode(x, n)
+        some = br.layers.ctc_greedy_decode(x, n)
         first = br.moveaxis(x, 1, 0)
-        every = br.ctc_greedy_decode(first, blank=2, padding=7, axis=0)
+        every = br.layers.ctc_greedy_decode(first, blank=2, padding=7, axis=0)
     feed = {"x": np.eye(3, dtype="f4")[best], "n": lengths}
     for mode in ("interpret", "compile"):
         found = br.Executor(mode=mode).run(program, br.Scope(), feed, [*some, *every])
@@ -103,7 +108,7 @@ def test_the_best_class_of_each_step_gives_labels_without_repetitions_and_blanks
         np.testing.assert_array_equal(found[2], wanted)
         np.testing.assert_array_equal(found[3], [3, 2, 1])
     with br.Program() as program:
-        out = br.ctc_greedy_decode(br.data("x", [2, "t", 3]))
+        out = br.layers.ctc_greedy_decode(br.data("x", [2, "t", 3]))
     found = br.Executor(mode="interpret").run(
         program, br.Scope(), {"x": np.ones([2, 0, 3], "f4")}, list(out)
     )
@@ -125,24 +130,24 @@ def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
     def refused(error: type[Exception], do: Any, *words: str) -> None:
         refuse_here(program, error, do, "ctc", *words)
 
-    refused(dtype, lambda: br.ctc_loss(ids, y), "int32")
-    refused(dtype, lambda: br.ctc_loss(x, flat), "integer labels", "float32")
-    refused(shape, lambda: br.ctc_loss(flat, y), "rows, steps and classes")
-    refused(shape, lambda: br.ctc_loss(x, few), "labels of each row", "few")
-    refused(shape, lambda: br.ctc_loss(x, others), "labels of each row", "others")
-    refused(shape, lambda: br.ctc_loss(x, y, few), "each row", "few")
-    refused(shape, lambda: br.ctc_loss(x, y, None, few), "each row", "few")
-    refused(wrong, lambda: br.ctc_loss(x, y, blank=3), "blank=3")
-    refused(shape, lambda: br.ctc_loss(many, y), "how many classes")
-    refused(wrong, lambda: br.ctc_loss(x, y, reduction="avg"), "avg")
-    refused(shape, lambda: br.ctc_greedy_decode(x, few), "few")
-    refused(wrong, lambda: br.ctc_greedy_decode(x, blank=-1), "blank=-1")
+    refused(dtype, lambda: br.losses.ctc_loss(ids, y), "int32")
+    refused(dtype, lambda: br.losses.ctc_loss(x, flat), "integer labels", "float32")
+    refused(shape, lambda: br.losses.ctc_loss(flat, y), "rows, steps and classes")
+    refused(shape, lambda: br.losses.ctc_loss(x, few), "labels of each row", "few")
+    refused(shape, lambda: br.losses.ctc_loss(x, others), "labels of each row", "others")
+    refused(shape, lambda: br.losses.ctc_loss(x, y, few), "each row", "few")
+    refused(shape, lambda: br.losses.ctc_loss(x, y, None, few), "each row", "few")
+    refused(wrong, lambda: br.losses.ctc_loss(x, y, blank=3), "blank=3")
+    refused(shape, lambda: br.losses.ctc_loss(many, y), "how many classes")
+    refused(wrong, lambda: br.losses.ctc_loss(x, y, reduction="avg"), "avg")
+    refused(shape, lambda: br.layers.ctc_greedy_decode(x, few), "few")
+    refused(wrong, lambda: br.layers.ctc_greedy_decode(x, blank=-1), "blank=-1")
 
 
 def test_a_label_that_is_no_class_is_an_error_of_the_run() -> None:
     with br.Program() as program:
         x, y = br.data("x", ["b", "t", 3]), br.data("y", ["b", 1], dtype="int32")
-        loss = br.ctc_loss(x, y)
+        loss = br.losses.ctc_loss(x, y)
     feed = {"x": np.ones([1, 2, 3], "f4"), "y": np.array([[3]], "i4")}
     for mode in ("interpret", "compile"):
         with pytest.raises(br.IndexRangeError):

@@ -229,8 +229,8 @@ def test_beams_take_the_keys_and_values_of_what_came_before_along(
     @br.shared
     def model(ids: Any, position: Any, cache: Any) -> Any:
         at = br.cast(br.arange(ids.shape[1]), "int32") + position
-        h = br.embedding(ids, [7, 8], name="ids") + br.positional_encoding(at, 8)
-        h, cache = br.transformer_encoder_layer(
+        h = br.embedding(ids, [7, 8], name="ids") + br.layers.positional_encoding(at, 8)
+        h, cache = br.layers.transformer_encoder_layer(
             h, 2, causal=True, norm_first=True, cache=cache, name="layer"
         )
         return br.fc(h, 7, name="logits"), cache
@@ -242,9 +242,9 @@ def test_beams_take_the_keys_and_values_of_what_came_before_along(
     with br.Program() as prog:
         first = br.data("first", ["rows"], dtype="int64")
         whole = br.data("whole", ["all", "t"], dtype="int64")
-        none = br.attention_cache(whole.shape[0], 6, heads=2, size=4)
+        none = br.layers.attention_cache(whole.shape[0], 6, heads=2, size=4)
         logits, _ = model(whole, none.position, none)
-        empty = br.attention_cache(first.shape[0], 6, heads=2, size=4)
+        empty = br.layers.attention_cache(first.shape[0], 6, heads=2, size=4)
         found = br.decoding.beam_search(step, empty, 3, start=first, end=0, max_length=6)
     assert all("model/" in one.name for one in prog.parameters)
     scope, exe = br.Scope(), br.Executor(mode=mode)

@@ -54,15 +54,15 @@ def test_losses_gradients_and_best_paths_are_those_of_all_paths(mode: Any) -> No
     with br.Program() as program:
         x = br.data("x", ["b", "t", TAGS], dtype="float64")
         y, n = br.data("y", ["b", "t"], dtype="int32"), br.data("n", ["b"], dtype="int32")
-        loss = br.conditional_random_field(x, y, lengths=n, name="crf")
+        loss = br.layers.conditional_random_field(x, y, lengths=n, name="crf")
         assert [p.name for p in program.parameters] == NAMES
         weights = [br.get_variable(name) for name in NAMES]
-        path, best = br.viterbi(x, params=NAMES, lengths=n)
+        path, best = br.layers.viterbi(x, params=NAMES, lengths=n)
         first, swapped = br.swapaxes(x, 0, 1), br.swapaxes(y, 0, 1)
-        total = br.conditional_random_field(
+        total = br.layers.conditional_random_field(
             *(first, swapped, *weights), lengths=n, axis=0, reduction="sum"
         )
-        turned, _ = br.viterbi(first, *weights, lengths=n, axis=0)
+        turned, _ = br.layers.viterbi(first, *weights, lengths=n, axis=0)
         grads = br.gradients([total], [x, *weights])
     exe, scope = br.Executor(mode=mode), br.Scope()
     exe.init(program, scope)
@@ -97,8 +97,8 @@ def test_fields_may_have_one_step_or_none_and_no_scores_of_first_and_last_tags()
     pairs[0, 1] = -np.inf  # which may not follow each other
     with br.Program() as program:
         x, y = br.data("x", ["b", "t", TAGS]), br.data("y", ["b", "t"], dtype="int64")
-        loss = br.conditional_random_field(x, y, pairs)
-        path, best = br.viterbi(x, pairs)
+        loss = br.layers.conditional_random_field(x, y, pairs)
+        path, best = br.layers.viterbi(x, pairs)
     assert not program.parameters
     for steps in (2, 1, 0):
         scores = rng.normal(size=[2, steps, TAGS]).astype("f4")
@@ -127,7 +127,7 @@ def test_what_does_not_fit_a_field_is_refused_at_the_users_line() -> None:
         few = br.data("few", [2], dtype="int32")
         longer = br.data("longer", ["b", 5], dtype="int32")
         br.sum(flat, name="loss")
-    shape, dtype, field = br.ShapeError, br.DTypeError, br.conditional_random_field
+    shape, dtype, field = br.ShapeError, br.DTypeError, br.layers.conditional_random_field
 
     def refused(error: type[Exception], do: Any, *words: str) -> None:
         refuse_here(program, error, do, *words)
@@ -139,8 +139,8 @@ def test_what_does_not_fit_a_field_is_refused_at_the_users_line() -> None:
     refused(shape, lambda: field(x, y, lengths=few), "each row", "few")
     refused(shape, lambda: field(x, y, np.ones([2, 2], "f4")), "transitions of [3,3]")
     refused(br.ProgramError, lambda: field(x, y, reduction="avg"), "avg")
-    refused(shape, lambda: br.viterbi(x, lengths=few), "viterbi", "few")
-    refused(dtype, lambda: br.viterbi(ids), "viterbi", "int32")
+    refused(shape, lambda: br.layers.viterbi(x, lengths=few), "viterbi", "few")
+    refused(dtype, lambda: br.layers.viterbi(ids), "viterbi", "int32")
     with program:
         loss = field(x, y, name="crf")
     exe, scope = br.Executor(), br.Scope()

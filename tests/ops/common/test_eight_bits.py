@@ -79,7 +79,7 @@ def test_numbers_are_rounded_as_numpy_rounds_them(mode: str, short: str) -> None
         given = br.data("x", x.shape)
         small = br.cast(given, short)
         back = br.cast(small, "float32")
-        q = br.quantize(given, 1.0, dtype=short)
+        q = br.layers.quantize(given, 1.0, dtype=short)
     found = br.Executor(mode=mode).run(
         program, br.Scope(), feed={"x": x}, fetch=[small, back, q]
     )
@@ -106,15 +106,15 @@ def test_all_numbers_of_less_than_eight_bits_go_through_all_that_moves_them(
         old = br.state("old", every.shape, init=every, dtype=short)
         program.update(old, br.flip(old))
         n = br.constant(3)
-        xs = br.list_append(br.list_unstack(x), br.zeros([], dtype=short))
+        xs = br.lists.append(br.lists.unstack(x), br.zeros([], dtype=short))
         rows = br.create_if_else(br.cast(x, "int32") > 0)
         with rows.true_block() as above:
             above.add_output(above.add_input(x))
         rows.pass_through(br.full_like(x, value=1))
         out = [
             x, old, br.cast(i, short), br.cast(x, "int32"), br.cast(x, "bool"), xs[n], rows(),
-            br.list_stack(xs), br.pad(x, (1, 1)), br.constant(every), br.cast(x, "f8e4m3fn"),
-            br.dequantize(x, 0.5),
+            br.lists.stack(xs), br.pad(x, (1, 1)), br.constant(every), br.cast(x, "f8e4m3fn"),
+            br.layers.dequantize(x, 0.5),
         ]  # fmt: skip
     texts = br.parse(str(program)), br.Program.from_bytes(program.to_bytes())
     assert all(str(other) == str(program) for other in texts)

@@ -79,7 +79,7 @@ def type_of(build: Callable[..., br.Var], *shapes: list[Any]) -> str:
         (lambda x: br.sum(x, axis=-1, keepdims=True), [["b", 4]], "f32[b,1]"),
         (lambda x: br.swapaxes(x, 0, -1), [[2, "b", 3]], "f32[3,b,2]"),
         (lambda x: br.topk(x, 2)[1], [["b", 5]], "i64[b,2]"),
-        (lambda x: br.glu(x, axis=0), [[Dim.named("b") * 4, 3]], "f32[2*b,3]"),
+        (lambda x: br.layers.glu(x, axis=0), [[Dim.named("b") * 4, 3]], "f32[2*b,3]"),
         (lambda x: br.unstack(x, axis=1)[1], [["b", 3, 2]], "f32[b,2]"),
         (lambda x: br.one_hot(br.cast(x, "int64"), x.shape[0]), [["b"]], "f32[b,b]"),
         (lambda: br.eye(3, Dim.named("m")), [], "f32[3,m]"),

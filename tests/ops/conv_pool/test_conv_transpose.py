@@ -18,7 +18,7 @@ WEIGHT = (3, 4, 3, 3)
 def type_of(*shape: Any, weight: Any = WEIGHT, **attrs: Any) -> str:
     with br.Program():
         x, k = br.data("x", shape), br.data("k", weight)
-        return str(br.conv_transpose2d(x, k, **attrs).type)
+        return str(br.layers.conv_transpose2d(x, k, **attrs).type)
 
 
 def test_symbolic_sizes_are_those_of_what_a_convolution_made_smaller() -> None:
@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_refused_where_it_is_written(
         x, k = br.data("x", [1, 3, 5, 5]), br.data("k", attrs.pop("weight", WEIGHT))
         before = str(program)
         with pytest.raises(ShapeError, match=message) as wrong:
-            br.conv_transpose2d(x, k, **attrs)
+            br.layers.conv_transpose2d(x, k, **attrs)
         assert str(program) == before
     assert "test_conv_transpose.py" in str(wrong.value)
 
@@ -61,7 +61,7 @@ def test_a_bias_must_have_the_channels_of_the_result() -> None:
     with br.Program():
         x, k, b = br.data("x", [1, 4, 5]), br.data("k", [4, 4, 3]), br.data("b", [4])
         with pytest.raises(ShapeError, match="8 output channels, but bias has 4"):
-            br.conv_transpose1d(x, k, bias=b, groups=2)
+            br.layers.conv_transpose1d(x, k, bias=b, groups=2)
 
 
 @pytest.mark.parametrize("padding", ["same", "valid", (1, 0)])
@@ -74,7 +74,7 @@ def test_it_is_the_gradient_of_a_convolution(mode: str, padding: Any, groups: in
         out = br.conv2d(x, k, **attrs)
         back = br.data("back", out.shape)
         (grad,) = br.gradients([br.sum(out * back)], [x])
-        made = br.conv_transpose2d(back, k, **attrs)
+        made = br.layers.conv_transpose2d(back, k, **attrs)
     shapes = {"x": (2, 4, 8, 6), "k": k.shape, "back": (2, *out.shape[1:])}
     feed = {name: rng.normal(size=shape).astype("f4") for name, shape in shapes.items()}
     got, want = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[made, grad])

@@ -19,7 +19,7 @@ def test_a_convolution_is_a_product_with_columns(mode: str) -> None:
     with br.Program() as program:
         x, w = br.data("x", ["b", 3, "h", 7]), br.data("w", [4, 3, 3, 2])
         attrs = {"stride": (2, 1), "padding": (1, 0, 1, 1), "dilation": (1, 2)}
-        columns = br.im2col(x, window=(3, 2), **attrs)
+        columns = br.image.im2col(x, window=(3, 2), **attrs)
         out = br.conv2d(x, w, **attrs)
         product = br.reshape(br.matmul(br.reshape(w, [4, 18]), columns), out.shape)
     feed = {"x": rng.normal(size=(2, 3, 6, 7)).astype("f4"), "w": rng.normal(size=w.shape)}
@@ -30,7 +30,9 @@ def test_a_convolution_is_a_product_with_columns(mode: str) -> None:
 def test_windows_side_by_side_come_back_as_they_were(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", ["b", 2, 4, 6])
-        out = br.col2im(br.im2col(x, window=2, stride=2), shape=x.shape, window=2, stride=2)
+        out = br.image.col2im(
+            br.image.im2col(x, window=2, stride=2), shape=x.shape, window=2, stride=2
+        )
     value = np.random.default_rng(0).normal(size=(3, 2, 4, 6)).astype("f4")
     got = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": value}, fetch=out)
     np.testing.assert_array_equal(got, value)
@@ -41,8 +43,8 @@ def test_what_is_largest_goes_back_to_its_place(mode: str, layout: str) -> None:
     value = np.random.default_rng(0).permutation(2 * 4 * 4 * 4).reshape(2, 4, 4, 4)
     with br.Program() as program:
         x = br.data("x", ["b", 4, 4, 4])
-        largest, places = br.max_pool_with_indices2d(x, window=2, layout=layout)
-        out = br.max_unpool2d(largest, places, shape=x.shape, layout=layout)
+        largest, places = br.layers.max_pool_with_indices2d(x, window=2, layout=layout)
+        out = br.layers.max_unpool2d(largest, places, shape=x.shape, layout=layout)
         grads = br.gradients([br.sum(br.square(out))], [x])
     feed = {"x": value.astype("f4")}
     got, grad = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[out, *grads])
@@ -55,7 +57,7 @@ def test_what_is_largest_goes_back_to_its_place(mode: str, layout: str) -> None:
 def test_a_place_that_there_is_not_is_an_error_of_the_run(mode: str) -> None:
     with br.Program() as program:
         x, at = br.data("x", [1, 1, 2]), br.data("at", [1, 1, 2], dtype="int64")
-        out = br.max_unpool1d(x, at, shape=(1, 1, 4))
+        out = br.layers.max_unpool1d(x, at, shape=(1, 1, 4))
     for wrong in (4, -1):
         feed = {"x": np.ones((1, 1, 2)), "at": np.array([[[0, wrong]]])}
         with pytest.raises(IndexRangeError, match="place of what is put back") as error:
@@ -64,28 +66,40 @@ def test_a_place_that_there_is_not_is_an_error_of_the_run(mode: str) -> None:
 
 
 REFUSED: list[tuple[Callable[..., Any], type[BracesError], str]] = [
-    (lambda x, at: br.im2col(x, window=9), ShapeError, "spans 9 elements"),
-    (lambda x, at: br.im2col(br.reshape(x, [-1]), window=1), ShapeError, "x of im2col has 1"),
-    (lambda x, at: br.col2im(x, shape=(1, 2, 9), window=2), ShapeError, "col2im needs"),
+    (lambda x, at: br.image.im2col(x, window=9), ShapeError, "spans 9 elements"),
     (
-        lambda x, at: br.col2im(br.reshape(x, [1, 4, 3]), shape=(1, 2, 5), window=2),
+        lambda x, at: br.image.im2col(br.reshape(x, [-1]), window=1),
+        ShapeError,
+        "x of im2col has 1",
+    ),
+    (lambda x, at: br.image.col2im(x, shape=(1, 2, 9), window=2), ShapeError, "col2im needs"),
+    (
+        lambda x, at: br.image.col2im(br.reshape(x, [1, 4, 3]), shape=(1, 2, 5), window=2),
         ShapeError,
         r"needs f32\[1,4,4\] for an array of that shape, not f32\[1,4,3\]",
     ),
     (
-        lambda x, at: br.max_unpool2d(x, at, shape=(1, 3, 8, 8)),
+        lambda x, at: br.layers.max_unpool2d(x, at, shape=(1, 3, 8, 8)),
         ShapeError,
         "batch and channels are kept",
     ),
-    (lambda x, at: br.max_unpool2d(x, at, shape=(1, 2, 8)), ShapeError, "has 3 axes, not 4"),
     (
-        lambda x, at: br.max_unpool2d(x, x, shape=(1, 2, 8, 8)),
+        lambda x, at: br.layers.max_unpool2d(x, at, shape=(1, 2, 8)),
+        ShapeError,
+        "has 3 axes, not 4",
+    ),
+    (
+        lambda x, at: br.layers.max_unpool2d(x, x, shape=(1, 2, 8, 8)),
         DTypeError,
         "integers as indices",
     ),
-    (lambda x, at: br.local_response_norm(x, size=0), ShapeError, "at least one channel"),
     (
-        lambda x, at: br.local_response_norm(br.reshape(x, [-1]), size=3),
+        lambda x, at: br.layers.local_response_norm(x, size=0),
+        ShapeError,
+        "at least one channel",
+    ),
+    (
+        lambda x, at: br.layers.local_response_norm(br.reshape(x, [-1]), size=3),
         ShapeError,
         "needs a channel axis",
     ),

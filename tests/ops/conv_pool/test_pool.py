@@ -42,7 +42,7 @@ def test_places_and_gradients_are_those_of_the_first_with_holes_too(
     with br.Program() as program:
         given = br.data("x", ["b", 3, "h", 14], dtype="float64")
         plain = br.max_pool2d(given, **attrs)
-        out, places = br.max_pool_with_indices2d(given, **attrs)
+        out, places = br.layers.max_pool_with_indices2d(given, **attrs)
         found = [*br.gradients([plain], [given]), *br.gradients([out], [given])]
     fetch = [plain, out, places, *found]
     got = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": x}, fetch=fetch)
@@ -57,7 +57,7 @@ def test_places_and_gradients_are_those_of_the_first_with_holes_too(
 def test_nan_has_a_place(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", [1, 1, "t"])
-        out, places = br.max_pool_with_indices1d(x, window=3)
+        out, places = br.layers.max_pool_with_indices1d(x, window=3)
     feed = {"x": np.array([[[1, np.nan, 2, -np.inf, -np.inf, -np.inf]]], "float32")}
     got = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[out, places])
     np.testing.assert_array_equal(got[0][0, 0], [np.nan, -np.inf])
@@ -78,7 +78,7 @@ def test_what_lies_beyond_the_padding_never_counts(mode: str) -> None:
 def test_the_norm_of_nothing_but_zeros_has_no_slope(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", [1, 1, "t"])
-        out = br.lp_pool1d(x, window=2)
+        out = br.layers.lp_pool1d(x, window=2)
         (grad,) = br.gradients([out], [x])
     feed = {"x": np.array([[[0, 0, 3, -4]]], "float32")}
     got, moved = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[out, grad])
@@ -89,7 +89,12 @@ def test_the_norm_of_nothing_but_zeros_has_no_slope(mode: str) -> None:
 @pytest.mark.parametrize(
     ("function", "attrs", "error", "message"),
     [
-        (br.lp_pool2d, {"window": 2, "p": 0.5}, ShapeError, "lp_pool2d has no norm of p=0.5"),
+        (
+            br.layers.lp_pool2d,
+            {"window": 2, "p": 0.5},
+            ShapeError,
+            "lp_pool2d has no norm of p=0.5",
+        ),
         (br.max_pool2d, {"window": 3, "dilation": 3}, ShapeError, "spans 7 elements"),
         (br.max_pool2d, {"window": (2, 2, 2)}, ShapeError, "3 numbers for 2 spatial axes"),
         (
@@ -118,4 +123,4 @@ def test_places_need_an_order() -> None:
     with br.Program():
         x = br.data("x", [1, 2, 6], dtype="complex64")
         with pytest.raises(DTypeError, match="max_pool_with_indices1d cannot order complex"):
-            br.max_pool_with_indices1d(x, window=2)
+            br.layers.max_pool_with_indices1d(x, window=2)

@@ -20,7 +20,7 @@ def test_without_offsets_it_is_a_convolution(mode: str) -> None:
         x, w = br.data("x", ["b", 4, "h", 9]), br.data("w", [6, 2, 3, 2])
         want = br.conv2d(x, w, **attrs)
         offset = br.full([x.shape[0], 12, *want.shape[2:]], 0.0)
-        got = br.deform_conv2d(x, w, offset, **attrs)
+        got = br.layers.deform_conv2d(x, w, offset, **attrs)
         loss = [br.sum(br.square(one)) for one in (got, want)]
         grads = [grad for one in loss for grad in br.gradients([one], [x, w])]
     feed = {"x": rng.normal(size=(2, 4, 8, 9)), "w": rng.normal(size=(6, 2, 3, 2))}
@@ -35,7 +35,7 @@ def test_without_offsets_it_is_a_convolution(mode: str) -> None:
 def test_elements_may_lie_beyond_the_image_and_are_zero_there(mode: str) -> None:
     with br.Program() as program:
         x, offset = br.data("x", [1, 1, 2, 2]), br.data("offset", [1, 2, 2, 2])
-        out = br.deform_conv2d(x, br.full([1, 1, 1, 1], 1.0), offset)
+        out = br.layers.deform_conv2d(x, br.full([1, 1, 1, 1], 1.0), offset)
     moved = np.zeros((1, 2, 2, 2), "f4")
     moved[0, 0] = [[-1, 0.5], [1e6, -0.25]]
     feed = {"x": np.array([[[[1.0, 2.0], [3.0, 4.0]]]]), "offset": moved}
@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_refused_where_it_is_written(
         inputs = {name: br.data(name, shape) for name, shape in shapes.items()}
         before = str(program)
         with pytest.raises(ShapeError, match=message) as wrong:
-            br.deform_conv2d(
+            br.layers.deform_conv2d(
                 inputs["x"], inputs["w"], inputs["offset"], mask=inputs.get("mask"), **attrs
             )
         assert str(program) == before

@@ -32,14 +32,14 @@ def test_what_does_not_fit_is_refused(shapes: Any, options: Any, word: str) -> N
         numbers = br.data("numbers", shapes[2], dtype="int64")
         before = str(prog)
         with pytest.raises(br.BracesError, match=word) as caught:
-            br.roi_align(x, rois, numbers, **{"output_size": (2, 2), **options})
+            br.image.roi_align(x, rois, numbers, **{"output_size": (2, 2), **options})
         assert "test_regions.py" in str(caught.value)
         assert str(prog) == before
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("number", [-1, 2])
-@pytest.mark.parametrize("function", [br.roi_align, br.roi_pool])
+@pytest.mark.parametrize("function", [br.image.roi_align, br.image.roi_pool])
 def test_a_region_of_no_image_is_an_error_of_the_run(
     mode: str, number: int, function: Any
 ) -> None:

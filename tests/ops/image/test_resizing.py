@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unoptimized
 
 def resized(x: Any, shape: Any, **options: Any) -> Any:
     with br.Program() as prog:
-        out = br.resize(br.data("x", x.shape, dtype=x.dtype), shape, **options)
+        out = br.image.resize(br.data("x", x.shape, dtype=x.dtype), shape, **options)
     return br.Executor().run(prog, br.Scope(), feed={"x": x}, fetch=out)
 
 
@@ -36,7 +36,7 @@ def test_images_are_resized_as_jax_does(shape: Any, mode: str, coefficient: floa
 def test_a_gradient_scatters_nothing_and_keeps_nothing() -> None:
     with br.Program() as prog:
         x = br.data("x", ["n", 4, 4])
-        out = br.resize(br.sin(x), ["n", 8, 8], mode="cubic")
+        out = br.image.resize(br.sin(x), ["n", 8, 8], mode="cubic")
         (grad,) = br.gradients(out, x)
     ops = [op.type for op in prog.block(0).ops]
     assert "resize_back" in ops
@@ -70,7 +70,7 @@ def test_what_says_nothing_is_refused(shape: Any, options: Any, word: str) -> No
         x = br.data("x", [2, 5, 5])
         before = str(prog)
         with pytest.raises(br.BracesError, match=word) as caught:
-            br.resize(x, shape, **options)
+            br.image.resize(x, shape, **options)
         assert "test_resizing.py" in str(caught.value)
         assert str(prog) == before
 
@@ -78,9 +78,9 @@ def test_what_says_nothing_is_refused(shape: Any, options: Any, word: str) -> No
 def test_bools_have_no_mean() -> None:
     with br.Program():
         x = br.data("x", [2, 5], dtype="bool")
-        assert str(br.resize(x, [2, 9], mode="nearest").type) == "bool[2,9]"
+        assert str(br.image.resize(x, [2, 9], mode="nearest").type) == "bool[2,9]"
         with pytest.raises(br.errors.DTypeError):
-            br.resize(x, [2, 9])
+            br.image.resize(x, [2, 9])
 
 
 # ---- ONNX ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_what_does_not_fit_is_refused(shapes: Any, options: Any, word: str) -> N
         x, grid = (br.data(f"x{i}", shape) for i, shape in enumerate(shapes))
         before = str(prog)
         with pytest.raises(br.BracesError, match=word) as caught:
-            br.grid_sample(x, grid, **options)
+            br.image.grid_sample(x, grid, **options)
         assert "test_sampled.py" in str(caught.value)
         assert str(prog) == before
 
@@ -64,7 +64,7 @@ def test_a_network_of_spatial_transformers_trains() -> None:
         across = br.broadcast_to(br.reshape(steps, (1, 1, 5)), (1, 5, 5))
         down = br.broadcast_to(br.reshape(steps, (1, 5, 1)), (1, 5, 5))
         grid = br.stack([across, down], axis=-1) + shift
-        seen = br.grid_sample(image, grid)
+        seen = br.image.grid_sample(image, grid)
         (grad,) = br.gradients(br.sum(seen), shift)
     scope, exe = br.Scope(), br.Executor()
     exe.init(prog, scope)

@@ -65,7 +65,7 @@ def test_a_sure_and_right_prediction_keeps_its_tiny_loss(mode: str) -> None:
 def test_a_target_of_zero_adds_nothing_to_the_divergence(mode: str) -> None:
     with br.Program() as program:
         x, y = br.data("x", [2]), br.data("y", [2])
-        out = br.kl_divergence(x, y)
+        out = br.losses.kl_div_loss(x, y)
         fetch = [out, *br.gradients([out], [x, y])]
     given = {"x": np.array([0.0, -INF], np.float32), "y": np.array([1.0, 0.0], np.float32)}
     value, x_grad, y_grad = run(mode, program, fetch, **given)
@@ -76,7 +76,7 @@ def test_a_target_of_zero_adds_nothing_to_the_divergence(mode: str) -> None:
 
 def test_zero_vectors_have_no_direction(mode: str) -> None:
     value, grad = loss_and_gradient(
-        mode, br.cosine_similarity, [[0.0, 0.0]], np.ones((1, 2), np.float32)
+        mode, br.losses.cosine_similarity, [[0.0, 0.0]], np.ones((1, 2), np.float32)
     )
     np.testing.assert_array_equal(value, [0])
     assert np.isfinite(grad).all()
@@ -170,7 +170,11 @@ def test_losses_do_not_broadcast(loss: str) -> None:
 def test_losses_along_an_axis_need_equal_shapes() -> None:
     with br.Program():
         x = br.data("x", ["b", 3])
-        for loss in (br.kl_divergence, br.cosine_similarity, br.softmax_cross_entropy_soft):
+        for loss in (
+            br.losses.kl_div_loss,
+            br.losses.cosine_similarity,
+            br.softmax_cross_entropy_soft,
+        ):
             with pytest.raises(ShapeError, match="needs two equal shapes"):
                 loss(x, br.data(f"y_{loss.__name__}", ["b", 4]))
             with pytest.raises(ShapeError, match="needs two equal shapes"):

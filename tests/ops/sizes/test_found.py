@@ -255,7 +255,7 @@ def test_boxes_that_overlap_one_with_a_higher_score_are_left_out(mode: str) -> N
     boxes = np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 5, 1, 6], [1, 6, 0, 5]], "float32")
     with br.Program() as program:
         given, scores = br.data("boxes", ["n", 4]), br.data("scores", ["c", "n"])
-        chosen = br.non_max_suppression(given, scores, iou_threshold=0.5)
+        chosen = br.image.non_max_suppression(given, scores, iou_threshold=0.5)
         (_, kept) = br.nonzero(chosen >= 0)
     feed = {"boxes": boxes, "scores": np.array([[0.5, 0.9, 0.1, 0.2], [0, 0, np.nan, 0]], "f4")}
     got, places = br.Executor(mode=mode).run(program, br.Scope(), feed, [chosen, kept])

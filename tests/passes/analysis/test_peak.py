@@ -38,7 +38,7 @@ def attention() -> Built:
         x, y = br.data("x", [8, 64, 64]), br.data("y", [8, 64, 64])
         q, k, v = (br.fc(x, 64) for _ in range(3))
         found = br.softmax(br.einsum("btd,bsd->bts", q, k), axis=-1)
-        h = br.layers.layer_norm(x + br.einsum("bts,bsd->btd", found, v))
+        h = br.layer_norm(x + br.einsum("bts,bsd->btd", found, v))
         loss = br.mean((h + br.fc(br.fc(h, 256, act="gelu"), 64) - y) ** 2)
         br.optimizer.adam(0.001).minimize(loss)
     return prog, loss, {"x": normal(8, 64, 64), "y": normal(8, 64, 64)}

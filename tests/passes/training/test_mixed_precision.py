@@ -22,7 +22,9 @@ def model() -> tuple[br.Program, Any, Any]:
     """A layer of a transformer, a recurrent step and a row-wise branch, and their training."""
     with br.Program() as prog:
         x, y = br.data("x", ["b", 5, 8]), br.data("y", ["b"], dtype="int64")
-        h = br.transformer_encoder_layer(x, 2, 12, causal=True, norm_first=True, name="layer")
+        h = br.layers.transformer_encoder_layer(
+            x, 2, 12, causal=True, norm_first=True, name="layer"
+        )
         rnn = br.create_rnn()
         with rnn.stepnet() as net:
             memory = net.add_memory(shape=[8], batch_like=h)
@@ -85,7 +87,7 @@ def test_products_alone_are_narrow_wherever_they_stand() -> None:
 def test_convolutions_and_their_gradients_are_narrow(mode: str) -> None:
     with br.Program() as prog:
         y = br.relu(br.conv2d(br.data("x", ["b", 2, 6, 6]), 4, 3, padding="same", name="c"))
-        made = br.conv_transpose2d(y, br.parameter("w", [4, 2, 3, 3]))
+        made = br.layers.conv_transpose2d(y, br.parameter("w", [4, 2, 3, 3]))
         loss = br.mean(br.square(made))
         pairs = br.append_backward(loss)
     half = br.passes.mixed_precision("float16")

@@ -30,7 +30,7 @@ def attending() -> br.Var:
     ids = br.data("x", ["batch", "time"], dtype="int32")
     h = br.embedding(ids, [("words", 40), ("embed", 32)], name="table")
     for at in range(2):
-        h = br.transformer_encoder_layer(h, ("heads", 4), ("mlp", 64), name=f"layer{at}")
+        h = br.layers.transformer_encoder_layer(h, ("heads", 4), ("mlp", 64), name=f"layer{at}")
     return br.mean(h, axis=1)
 
 
@@ -135,7 +135,7 @@ def test_sequences_are_cut_by_the_name_of_time(
         ids = br.data("x", ["batch", "time"], dtype="int32")
         labels = br.data("y", ["batch"], dtype="int32")
         h = br.embedding(ids, [40, 16], name="table")
-        h = br.transformer_encoder_layer(h, 4, 32, causal=True, name="layer")
+        h = br.layers.transformer_encoder_layer(h, 4, 32, causal=True, name="layer")
         scores = br.fc(br.mean(h, axis=1), 8)
         loss = br.softmax_cross_entropy(scores, labels, reduction="mean")
         br.optimizer.adam(1e-2, eps=1e-3).minimize(loss)

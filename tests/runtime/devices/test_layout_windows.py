@@ -149,7 +149,7 @@ def test_the_weight_gradient_of_a_strided_padded_convolution_is_that_of_one_devi
 @pytest.mark.parametrize("kernel_axis", [None, 0, 1])
 @pytest.mark.parametrize("axis", CUT_AXES.values(), ids=CUT_AXES)
 @pytest.mark.parametrize("ways", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("compute", [br.conv2d, br.conv_transpose2d])
+@pytest.mark.parametrize("compute", [br.conv2d, br.layers.conv_transpose2d])
 def test_so_are_convolutions_whichever_axis_is_cut(
     compute: Callable[..., br.Var], ways: Mapping[str, Any], axis: int, kernel_axis: int | None
 ) -> None:

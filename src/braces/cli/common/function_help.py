@@ -10,13 +10,13 @@ from typing import Any
 
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS
-from braces.frontend import layers
-from braces.homes import public_path
+from braces.homes import MODULES, public_path
 
-PLACES = (
-    "", "linalg", "fft", "signal", "special", "layers", "random", "optimizer", "init", "errors",
+LAYERS = (
+    "braces.frontend.attention.", "braces.frontend.nn.", "braces.frontend.recurrent.",
+    "braces.frontend.sequence.crf", "braces.frontend.sequence.ctc",
 )  # fmt: skip
-"""The namespaces to search for a name, in order: `br` itself, then its modules."""
+"""The modules whose functions are layers."""
 MADE_OF = {
     "bilinear": ("einsum", "add"),
     "channel_shuffle": ("reshape", "swapaxes"),
@@ -39,7 +39,7 @@ class FunctionHelp:
     """A public function or class.
 
     Attributes:
-        name: The qualified name: `br.layers.conv2d`.
+        name: The qualified name: `br.conv2d`.
         signature: Its parameters.
         doc: Its documentation.
         made_of: The operators that it appends, if it is a layer.
@@ -59,7 +59,7 @@ class FunctionHelp:
 def find_function(name: str) -> FunctionHelp | None:
     """Return the public function of a name, with or without `br.` and its module."""
     path = name.removeprefix("br.")
-    for place in PLACES:
+    for place in ("", *MODULES):
         full_path = f"{place}.{path}" if place else path
         member = _find_public(full_path)
         if callable(member):
@@ -76,9 +76,14 @@ def _find_public(path: str) -> Any:
     return member
 
 
+def is_layer(member: Any) -> bool:
+    """Test whether a public object is a layer."""
+    return getattr(member, "__module__", "").startswith(LAYERS)
+
+
 def _describe(path: str, function: Any) -> FunctionHelp:
     last = path.rpartition(".")[2]
-    layer = last in layers.__all__ and vars(layers)[last] is function
+    layer = is_layer(function)
     same_name = (
         (last,) if last in OPS.definitions else ()
     )  # block operators are documented as functions

@@ -22,11 +22,11 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, is_float
 from braces.errors import DTypeError, ShapeError
-from braces.frontend import random
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.parameters import fixed_size
+from braces.frontend.nn import dropout_noise
 
 # ---- weights ---------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ def build_attention(
     weights = ops.softmax(scores, axis=-1)
     if mask is not None and combined is not None:
         weights = ops.where(combined, weights, 0.0)
-    out = ops.matmul(random.dropout(weights, dropout) if dropout else weights, v)
+    out = ops.matmul(dropout_noise.dropout(weights, dropout) if dropout else weights, v)
     return ops.reshape(out, (*shape[:-1], out.shape[-1])) if grouped else out
 
 

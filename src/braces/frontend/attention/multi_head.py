@@ -59,7 +59,7 @@ def attention_cache(
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["b", 1, 32])
-        ...     cache = br.attention_cache(x.shape[0], 100, heads=4, size=8)
+        ...     cache = br.layers.attention_cache(x.shape[0], 100, heads=4, size=8)
         ...     out, cache = br.multi_head_attention(x, 4, cache=cache, causal=True)
         ...     print(out.shape, cache.key.shape)
         (b, 1, 32) (b, 4, 100, 8)

@@ -39,7 +39,7 @@ def rotary_embedding(
     Example:
         >>> import braces as br
         >>> with br.Program():
-        ...     print(br.rotary_embedding(br.data("q", ["b", 8, "t", 64])).shape)
+        ...     print(br.layers.rotary_embedding(br.data("q", ["b", 8, "t", 64])).shape)
         (b, 8, t, 64)
     """
     x = operand(x, "rotary_embedding")
@@ -93,7 +93,7 @@ def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> 
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["b", "t", 64])
-        ...     print((x + br.positional_encoding(br.arange(x.shape[1]), 64)).shape)
+        ...     print((x + br.layers.positional_encoding(br.arange(x.shape[1]), 64)).shape)
         (b, t, 64)
     """
     if size % 2 or size < 0:

@@ -13,7 +13,6 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import Extent
-from braces.frontend import random
 from braces.frontend.attention.multi_head import (
     AttentionCache,
     check_steps,
@@ -24,6 +23,7 @@ from braces.frontend.attention.multi_head import (
 from braces.frontend.control.block import compose_block, mark_layer_block
 from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.parameters import Activation, apply_activation, fixed_size
+from braces.frontend.nn import dropout_noise
 from braces.frontend.nn.linear import fc
 from braces.frontend.nn.normalization import layer_norm
 
@@ -50,7 +50,7 @@ class _Sublayers:
 
     def dropped(self, x: Var) -> Var:
         """Apply dropout to `x`."""
-        return random.dropout(x, self.dropout) if self.dropout else x
+        return dropout_noise.dropout(x, self.dropout) if self.dropout else x
 
     def _norm(self, x: Var, name: str) -> Var:
         return layer_norm(x, True, self.bias, epsilon=self.epsilon, name=name)
@@ -129,7 +129,7 @@ def transformer_encoder_layer(
         >>> with br.Program() as prog:
         ...     h = br.data("x", ["b", "t", 32])
         ...     for _ in range(2):
-        ...         h = br.transformer_encoder_layer(h, 4, norm_first=True, causal=True)
+        ...         h = br.layers.transformer_encoder_layer(h, 4, norm_first=True, causal=True)
         >>> print(h.type, len(prog.parameters))
         f32[b,t,32] 32
     """
@@ -227,7 +227,7 @@ def transformer_decoder_layer(
         >>> import braces as br
         >>> with br.Program():
         ...     x, seen = br.data("x", ["b", "t", 32]), br.data("seen", ["b", "s", 32])
-        ...     print(br.transformer_decoder_layer(x, seen, 4, name="dec").type)
+        ...     print(br.layers.transformer_decoder_layer(x, seen, 4, name="dec").type)
         f32[b,t,32]
     """
     what = "transformer_decoder_layer"

@@ -23,11 +23,6 @@ from braces.ops.lists.list_to_array import append_stack, append_unstack
 from braces.ops.lists.random_access import append_resize
 from braces.ops.lists.stack import EMPTY, PUSH, list_attrs
 
-__all__ = [
-    "create_list", "list_append", "list_erase", "list_get", "list_insert", "list_length",
-    "list_pop", "list_resize", "list_set", "list_stack", "list_unstack", "list_write",
-]  # fmt: skip
-
 _LAST = -1
 
 
@@ -37,13 +32,13 @@ def _a_list(xs: Any, what: str) -> Var:
         raise DTypeError(
             f"{what} takes a list, not an array.",
             given=f"{xs_var.name}: {xs_var.type}",
-            fix="Begin one with br.create_list, or br.list_unstack(x) of the rows of an array.",
+            fix="Create one with br.lists.create, or br.lists.unstack(x) from an array.",
         )
     return xs_var
 
 
 @transactional
-def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
+def create(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     """Create an empty list.
 
     Args:
@@ -54,12 +49,12 @@ def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> 
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     n = br.data("n", [], dtype="int64")
-        ...     powers = br.list_append(br.create_list([]), br.constant(1.0))
+        ...     powers = br.lists.append(br.lists.create([]), br.constant(1.0))
         ...     loop = br.create_while()
         ...     with loop.block() as body:
         ...         i, xs = body.add_memory(init=br.constant(0)), body.add_memory(init=powers)
         ...         body.set_condition(i < n)
-        ...         xs.update(br.list_append(xs, xs[i] * 2.0))
+        ...         xs.update(br.lists.append(xs, xs[i] * 2.0))
         ...         i.update(i + 1)
         ...     last = loop.final(xs)[-1]
         >>> print(br.Executor().run(prog, br.Scope(), feed={"n": 10}, fetch=last))
@@ -71,19 +66,19 @@ def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> 
 
 
 @transactional
-def list_append(xs: Var, x: Any) -> Var:
+def append(xs: Var, x: Any) -> Var:
     """Return a list with a value appended.
 
     Raises:
         DTypeError: The value does not have the type of the elements.
     """
-    list_var, table = _a_list(xs, "list_append"), current_program().current
+    list_var, table = _a_list(xs, "br.lists.append"), current_program().current
     history = find_filling_loop(table, list_var.name) or table.names.unique("list")
     return apply(PUSH, {"list": (list_var,), "value": (x,)}, {"history": history})["out"][0]
 
 
 @transactional
-def list_get(xs: Var, index: Any) -> Var:
+def get(xs: Var, index: Any) -> Var:
     """Return the element at an index; the same as `xs[index]`.
 
     Args:
@@ -93,54 +88,54 @@ def list_get(xs: Var, index: Any) -> Var:
     Raises:
         IndexRangeError: In a run, the index is out of range.
     """
-    return emit("list_get", _a_list(xs, "list_get"), index)
+    return emit("list_get", _a_list(xs, "br.lists.get"), index)
 
 
 @transactional
-def list_set(xs: Var, index: Any, x: Any) -> Var:
+def set(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with the element at an index replaced.
 
     Raises:
         DTypeError: The value does not have the type of the elements.
         IndexRangeError: In a run, the index is out of range.
     """
-    return emit("list_set", _a_list(xs, "list_set"), index, x)
+    return emit("list_set", _a_list(xs, "br.lists.set"), index, x)
 
 
 @transactional
-def list_insert(xs: Var, index: Any, x: Any) -> Var:
+def insert(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with a value inserted before an index; the length appends it.
 
     Raises:
         DTypeError: The value does not have the type of the elements.
         IndexRangeError: In a run, the index is out of range.
     """
-    return emit("list_insert", _a_list(xs, "list_insert"), index, x)
+    return emit("list_insert", _a_list(xs, "br.lists.insert"), index, x)
 
 
 @transactional
-def list_erase(xs: Var, index: Any) -> Var:
+def erase(xs: Var, index: Any) -> Var:
     """Return a list without the element at an index.
 
     Raises:
         IndexRangeError: In a run, the index is out of range.
     """
-    return emit("list_erase", _a_list(xs, "list_erase"), index)
+    return emit("list_erase", _a_list(xs, "br.lists.erase"), index)
 
 
 @transactional
-def list_pop(xs: Var) -> tuple[Var, Var]:
+def pop(xs: Var) -> tuple[Var, Var]:
     """Return the last element of a list, and the list without it.
 
     Raises:
         IndexRangeError: In a run, the list is empty.
     """
-    list_var = _a_list(xs, "list_pop")
+    list_var = _a_list(xs, "br.lists.pop")
     return emit("list_get", list_var, _LAST), emit("list_erase", list_var, _LAST)
 
 
 @transactional
-def list_write(xs: Var, index: Any, x: Any) -> Var:
+def write(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with the element at an index replaced; the index may be past the end.
 
     The list grows to hold the index; new elements in between are zero.
@@ -149,7 +144,7 @@ def list_write(xs: Var, index: Any, x: Any) -> Var:
         DTypeError: The value does not have the type of the elements.
         IndexRangeError: In a run, the index is before the list, or far too large.
     """
-    list_var = _a_list(xs, "list_write")
+    list_var = _a_list(xs, "br.lists.write")
     length = emit(
         "maximum", emit("list_length", list_var), emit("cast", index, dtype="int64") + 1
     )
@@ -157,23 +152,23 @@ def list_write(xs: Var, index: Any, x: Any) -> Var:
 
 
 @transactional
-def list_resize(xs: Var, length: Any) -> Var:
+def resize(xs: Var, length: Any) -> Var:
     """Return a list truncated to a length, or padded with zeros.
 
     Raises:
         IndexRangeError: In a run, the length is negative, or far too large.
     """
-    return append_resize(_a_list(xs, "list_resize"), length)
+    return append_resize(_a_list(xs, "br.lists.resize"), length)
 
 
 @transactional
-def list_length(xs: Var) -> Var:
+def length(xs: Var) -> Var:
     """Return the length of a list as an int64 scalar."""
-    return emit("list_length", _a_list(xs, "list_length"))
+    return emit("list_length", _a_list(xs, "br.lists.length"))
 
 
 @transactional
-def list_stack(xs: Var, name: str | None = None) -> Var:
+def stack(xs: Var, name: str | None = None) -> Var:
     """Stack the elements of a list to one array with a leading axis of data-dependent size.
 
     Args:
@@ -183,7 +178,7 @@ def list_stack(xs: Var, name: str | None = None) -> Var:
     Raises:
         ProgramError: It is in a loop, where the size would differ in each iteration.
     """
-    list_var, table = _a_list(xs, "list_stack"), current_program().current
+    list_var, table = _a_list(xs, "br.lists.stack"), current_program().current
     refuse_in_loops(list_var)
     return append_stack(list_var, as_shape((name,))[0] if name else new_dim(table, "values"))
 
@@ -196,18 +191,18 @@ def refuse_in_loops(xs: Var) -> None:
     """
     if any(block.trip_index for block in current_program().current.chain()):
         raise ProgramError(
-            "list_stack makes a size that only a run tells, which would change from trip to "
-            "trip of a loop.",
+            "br.lists.stack makes a data-dependent size, which would change from trip to trip "
+            "of a loop.",
             given=f"{xs.name}: {xs.type}",
             fix="Read single values with xs[i], or stack the list after the loop.",
         )
 
 
 @transactional
-def list_unstack(x: Var) -> Var:
+def unstack(x: Var) -> Var:
     """Return the slices of an array along its first axis as a list, in order.
 
     Raises:
         ShapeError: The array is a scalar.
     """
-    return append_unstack(operand(x, "list_unstack"))
+    return append_unstack(operand(x, "br.lists.unstack"))

@@ -24,7 +24,7 @@ __all__ = [
     "absolute_error",
     "gaussian_nll_loss",
     "huber_loss",
-    "kl_divergence",
+    "kl_div_loss",
     "log_cosh_loss",
     "poisson_nll_loss",
     "smooth_l1_loss",
@@ -170,7 +170,7 @@ def log_cosh_loss(
 # ---- distributions ---------------------------------------------------------------------------
 
 
-def kl_divergence(
+def kl_div_loss(
     log_prediction: Operand,
     target: Operand,
     axis: int = -1,

@@ -28,6 +28,7 @@ from braces.frontend.core.parameters import (
     refuse_options,
     roles_to_create,
 )
+from braces.homes import public_path
 from braces.ops.common.rules import float_dtype
 from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
@@ -172,7 +173,8 @@ def append_convolution(
         w = parameters.get("w", shape, dtype, _weight_initializer(init, letters))
         b = parameters.get("b", [count], dtype, bias_init)
     else:
-        ways = f"br.{layer}(x, 16, 3), or br.{layer}(x, weight, bias=b)"
+        path = public_path(layer)
+        ways = f"{path}(x, 16, 3), or {path}(x, weight, bias=b)"
         options = {"window": window, "init": init, "bias=True": bias is True or None}
         refuse_options(layer, ways, options)
         w, b = filters, None
@@ -228,7 +230,7 @@ def _layout_fix(layout: str, x: Var, layer: str) -> str:
     spatial = len(x.shape) - 2
     if 1 <= spatial <= 3:
         other = layer.replace(f"{len(layout) - 2}d", f"{spatial}d")
-        return f"x has {spatial} axes of space, as br.{other} reads them."
+        return f"x has {spatial} axes of space, as {public_path(other)} reads them."
     return "x has a batch axis, a channel axis, and one to three axes of space."
 
 
@@ -244,9 +246,10 @@ def _weight_shape(
 ) -> list[int]:
     spatial = spatial_axes(letters)
     if window is None:
+        path = public_path(layer)
         raise ShapeError(
             f"{layer} is not told the window of the {filters} filters that it makes.",
-            fix=f"Write br.{layer}(x, {filters}, 3), or br.{layer}(x, weight, bias=b).",
+            fix=f"Write {path}(x, {filters}, 3), or {path}(x, weight, bias=b).",
         )
     sizes = [window] * len(spatial) if isinstance(window, int) else list(window)
     if len(sizes) != len(spatial):

@@ -1,7 +1,7 @@
 """Transposed convolution layers: each input element is spread over a window of the output.
 
-`br.conv_transpose2d(x, 16, 3)` creates weights and a bias;
-`br.conv_transpose2d(x, weight, bias=b)` uses given ones.
+`br.layers.conv_transpose2d(x, 16, 3)` creates weights and a bias;
+`br.layers.conv_transpose2d(x, weight, bias=b)` uses given ones.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def conv_transpose2d(
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["batch", 8, 7, 7])
-        ...     print(br.conv_transpose2d(x, 4, 3, stride=2, padding="same", name="up").type)
+        ...     up = br.layers.conv_transpose2d(x, 4, 3, stride=2, padding="same", name="up")
+        ...     print(up.type)
         ...     print(br.get_variable("up.w").type)
         f32[batch,4,14,14]
         f32[8,4,3,3]

@@ -4,16 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import check_floats
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import transactional
-from braces.frontend.random import dropout, normal, shared_ones, uniform
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.random_state import draw
+from braces.frontend.random import normal, uniform
+from braces.ops.common.rules import axis_indices, float_dtype
 
 LOWEST = -1.7580993408473766
 """The limit of SELU at minus infinity."""
+
+
+@transactional
+def dropout(
+    x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str = ""
+) -> Var:
+    """Drop elements with a probability and scale up the others, so that the mean stays.
+
+        out = x / (1 - rate) with probability 1 - rate, else 0
+
+    `prog.for_test()` drops nothing.
+
+    Args:
+        x: The input.
+        rate: The probability of dropping, from 0 to 1.
+        shared_axes: Axes along which elements share the dropout decision: `(2, 3)` drops whole
+            channels of images, 1 the same features of all steps, `(1, 2, 3)` whole examples.
+        name: The name of the operator, which determines its random bits.
+
+    Raises:
+        ProgramError: `rate` is not between 0 and 1.
+        ShapeError: There is no such axis.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 16, 28, 28])
+        ...     print(br.dropout(x, 0.5, shared_axes=(2, 3)).type)
+        f32[batch,16,28,28]
+    """
+    x = operand(x, "dropout")
+    if shared_axes == ():
+        return draw("dropout", x, name=name, rate=rate)
+    factors = dropout(
+        shared_ones("dropout", x, shared_axes), rate, name=name and f"{name}.kept"
+    )
+    return emit("multiply", x, factors, name=name)
+
+
+def shared_ones(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
+    """Return ones of the shape of draws for `x`, with size 1 on shared axes."""
+    shared = axis_indices(axes, x.ndim, what)
+    first = tuple(slice(1) if axis in shared else slice(None) for axis in range(x.ndim))
+    return emit("full_like", x[first], value=1.0, dtype=float_dtype(x.dtype))
 
 
 @transactional

@@ -17,6 +17,7 @@ from braces.frontend.core import functions as ops, init as initializers
 from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import LayerParameters, refuse_options
+from braces.homes import public_path
 
 
 @transactional
@@ -176,7 +177,8 @@ def _find_table(
         parameters = LayerParameters(what, name, params, ("w",))
         return _create_table(parameters, size, init, dtype), parameters.name
     parameters = LayerParameters(what, name, params)
-    ways = f"br.{what}(ids, [1000, 64]), or br.{what}(ids, table)"
+    path = public_path(what)
+    ways = f"{path}(ids, [1000, 64]), or {path}(ids, table)"
     refuse_options(what, ways, {"init": init, "dtype": dtype})
     return _check_table(ids, size), parameters.name
 

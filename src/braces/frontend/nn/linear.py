@@ -165,7 +165,7 @@ def bilinear(
     )
     w, b = size, None
     if count is None:
-        ways = "br.bilinear(x, y, 32), or br.bilinear(x, y, w, bias=b)"
+        ways = "br.layers.bilinear(x, y, 32), or br.layers.bilinear(x, y, w, bias=b)"
         refuse_options(what, ways, {"init": init, "bias=True": bias is True or None})
     else:
         dtype = float_dtype(promote(x.dtype, y.dtype))

@@ -121,7 +121,7 @@ def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str 
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["b", 3, 7, 8])
-        ...     print(br.adaptive_avg_pool2d(x, [2, 4]).type)
+        ...     print(br.layers.adaptive_avg_pool2d(x, [2, 4]).type)
         f32[b,3,2,4]
     """
     return _pool_adaptively("adaptive_avg_pool2d", "mean", 2, x, size, layout, name)
@@ -209,7 +209,7 @@ def upsample(
 ) -> Var:
     """Upsample images by integer factors, by interpolation.
 
-    `br.resize` resizes to any size.
+    `br.image.resize` resizes to any size.
 
     Args:
         x: number[n, c, *space], or in the order of `layout`.
@@ -227,7 +227,7 @@ def upsample(
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["b", 3, "h", 8])
-        ...     print(br.upsample(x, 2, "linear").type)
+        ...     print(br.image.upsample(x, 2, "linear").type)
         f32[b,3,2*h,16]
     """
     x = operand(x, "upsample")
@@ -237,7 +237,7 @@ def upsample(
     if len(factors) != len(axes) or any(number < 1 for number in factors):
         raise ProgramError(
             f"upsample needs {len(axes)} factors of at least 1, not {factor!r:.40}.",
-            fix="Give one for all axes, or one for each; br.resize makes smaller.",
+            fix="Give one for all axes, or one for each; br.image.resize makes smaller.",
         )
     if mode not in MODES or (align_corners and mode == "nearest"):
         raise ProgramError(

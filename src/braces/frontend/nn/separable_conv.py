@@ -183,7 +183,7 @@ def separable_conv2d(
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x = br.data("x", ["b", 8, 28, 28])
-        ...     y = br.separable_conv2d(x, 16, 3, padding="same", bias=False, name="s")
+        ...     y = br.layers.separable_conv2d(x, 16, 3, padding="same", bias=False, name="s")
         >>> y.type, [one.name for one in prog.parameters]
         (f32[b,16,28,28], ['s/depthwise.w', 's/pointwise.w'])
     """

@@ -1,6 +1,6 @@
 """Reparameterized weights: spectral normalization and weight normalization.
 
-`br.fc(x, br.spectral_norm(w), bias=b)` normalizes the weights of a layer.
+`br.fc(x, br.layers.spectral_norm(w), bias=b)` normalizes the weights of a layer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def spectral_norm(
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x, w = br.data("x", ["b", 8]), br.parameter("w", [8, 4])
-        ...     y = br.fc(x, br.spectral_norm(w, name="sn"))
+        ...     y = br.fc(x, br.layers.spectral_norm(w, name="sn"))
         >>> y.type, [var.name for var in prog.persistables]
         (f32[b,4], ['w', 'sn.u'])
     """
@@ -154,7 +154,7 @@ def weight_norm(
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x, w = br.data("x", ["b", 8]), br.parameter("w", [8, 4])
-        ...     y = br.fc(x, br.weight_norm(w, axis=-1, name="wn"))
+        ...     y = br.fc(x, br.layers.weight_norm(w, axis=-1, name="wn"))
         >>> y.type, [var.name for var in prog.parameters]
         (f32[b,4], ['w', 'wn.scale'])
     """
@@ -189,6 +189,6 @@ def _first_length(
     if weight not in startup.updates:
         raise ProgramError(
             f"weight_norm makes `{name}` for a parameter, and `{weight}` is none.",
-            fix="Give br.parameter(...), or the scale itself: br.weight_norm(w, s, axis=0).",
+            fix="Give br.parameter(...), or the scale: br.layers.weight_norm(w, s, axis=0).",
         )
     return ops.norm(named_var(startup, startup.updates[weight]), axis=axes)

@@ -3,7 +3,7 @@
     rnn = br.create_rnn()
     with rnn.stepnet() as net:
         h = net.add_memory(shape=[64], batch_like=x, batch_axis=1)
-        h.update(br.gru_cell(net.add_input(x), h, name="enc"))
+        h.update(br.layers.gru_cell(net.add_input(x), h, name="enc"))
         net.add_output(h.next)
 
 A cell appends operators to the enclosing step, without a block of its own. `br.lstm` and the
@@ -113,7 +113,7 @@ def lstm_cell(
         ...         h, c = (
         ...             net.add_memory(shape=[16], batch_like=x, batch_axis=1) for _ in range(2)
         ...         )
-        ...         next_h, next_c = br.lstm_cell(net.add_input(x), (h, c), name="enc")
+        ...         next_h, next_c = br.layers.lstm_cell(net.add_input(x), (h, c), name="enc")
         ...         h.update(next_h)
         ...         c.update(next_c)
         ...         net.add_output(next_h)
@@ -178,7 +178,7 @@ def gru_cell(
         >>> import braces as br
         >>> with br.Program():
         ...     x, h = br.data("x", ["batch", 8]), br.data("h", ["batch", 16])
-        ...     print(br.gru_cell(x, h, name="enc"))
+        ...     print(br.layers.gru_cell(x, h, name="enc"))
         <Var enc: f32[batch,16]>
     """
     weights = gru_weights(w, u, b, b_reset, reset_after)
@@ -249,7 +249,7 @@ def simple_rnn_cell(
         >>> import braces as br
         >>> with br.Program():
         ...     x, h = br.data("x", ["batch", 8]), br.data("h", ["batch", 16])
-        ...     print(br.simple_rnn_cell(x, h, act="relu", name="enc"))
+        ...     print(br.layers.simple_rnn_cell(x, h, act="relu", name="enc"))
         <Var enc: f32[batch,16]>
     """
     weights: dict[str, Weight] = {"w": w, "u": u, "b": b}

@@ -138,7 +138,7 @@ def conv_lstm_cell(
         >>> with br.Program() as prog:
         ...     x = br.data("x", ["batch", 3, 8, 8])
         ...     h, c = (br.data(name, ["batch", 16, 8, 8]) for name in "hc")
-        ...     h, c = br.conv_lstm_cell(x, (h, c), 3, name="enc")
+        ...     h, c = br.layers.conv_lstm_cell(x, (h, c), 3, name="enc")
         >>> h.type, prog.parameters[0].type
         (f32[batch,16,8,8], f32[64,3,3,3])
     """
@@ -209,7 +209,7 @@ def conv_lstm(
     Example:
         >>> import braces as br
         >>> with br.Program():
-        ...     out, (h, c) = br.conv_lstm(br.data("x", ["b", "t", 3, 8, 8]), 16, 3)
+        ...     out, (h, c) = br.layers.conv_lstm(br.data("x", ["b", "t", 3, 8, 8]), 16, 3)
         ...     print(out.type, h.type)
         f32[b,t,16,8,8] f32[b,16,8,8]
     """

@@ -24,7 +24,7 @@ from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import Activation, LayerParameters, Weight, roles_to_create
-from braces.frontend.random import dropout as drop
+from braces.frontend.nn.dropout_noise import dropout as drop
 from braces.frontend.recurrent.cell_parts import (
     GRU,
     LSTM,
@@ -353,7 +353,7 @@ def simple_rnn(
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["batch", "t", 8])
-        ...     out, h = br.simple_rnn(x, 16, act="relu")
+        ...     out, h = br.layers.simple_rnn(x, 16, act="relu")
         ...     print(out.type, h.type)
         f32[batch,t,16] f32[batch,16]
     """

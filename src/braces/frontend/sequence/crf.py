@@ -169,7 +169,7 @@ def conditional_random_field(
                    + end[y[T-1]]
         loss[row] = log(sum of exp(score(y)) over all paths y) - score(labels)
 
-    `br.viterbi` finds the best path under the same parameters.
+    `br.layers.viterbi` finds the best path under the same parameters.
 
     Args:
         emissions: [rows, steps, tags]: a score of each tag; see `axis`.
@@ -203,9 +203,9 @@ def conditional_random_field(
         >>> with br.Program() as prog:
         ...     x = br.data("x", ["batch", "t", 9])
         ...     y = br.data("y", ["batch", "t"], dtype="int32")
-        ...     loss = br.conditional_random_field(x, y, reduction="mean", name="crf")
+        ...     loss = br.layers.conditional_random_field(x, y, reduction="mean", name="crf")
         ...     names = [p.name for p in prog.parameters]
-        ...     path, score = br.viterbi(x, params=names)
+        ...     path, score = br.layers.viterbi(x, params=names)
         >>> names, path.type, score.type
         (['crf.transitions', 'crf.start', 'crf.end'], i32[batch,t], f32[batch])
     """
@@ -260,7 +260,7 @@ def viterbi(
 ) -> tuple[Var, Var]:
     """The best path of a linear-chain CRF, and its score; Viterbi, 1967.
 
-        path = argmax over all y of score(y)        as br.conditional_random_field scores
+        path = argmax over all y of score(y)        as br.layers.conditional_random_field scores
 
     Args:
         emissions: [rows, steps, tags]: a score of each tag; see `axis`.
@@ -273,7 +273,7 @@ def viterbi(
         name: The layer's name; its parameters are `name.transitions`, `name.start` and
             `name.end`.
         params: Names of the parameters, `[transitions, start, end]`; existing ones, as those of
-            a `br.conditional_random_field`, are shared.
+            a `br.layers.conditional_random_field`, are shared.
         init: Initializer of all parameters; by default uniform between -0.1 and 0.1.
 
     Returns:
@@ -288,7 +288,7 @@ def viterbi(
         >>> import braces as br
         >>> with br.Program():
         ...     x = br.data("x", ["batch", "t", 3])
-        ...     path, score = br.viterbi(x, br.parameter("pairs", [3, 3]))
+        ...     path, score = br.layers.viterbi(x, br.parameter("pairs", [3, 3]))
         ...     print(path.type, score.type)
         i32[batch,t] f32[batch]
     """

@@ -125,7 +125,7 @@ def ctc_loss(
         ...     x = br.data("x", ["batch", "t", 28])
         ...     y = br.data("y", ["batch", "most"], dtype="int32")
         ...     n, m = (br.data(name, ["batch"], dtype="int32") for name in "nm")
-        ...     print(br.ctc_loss(x, y, n, m).type)
+        ...     print(br.losses.ctc_loss(x, y, n, m).type)
         f32[batch]
     """
     what = "ctc_loss"
@@ -185,7 +185,7 @@ def ctc_greedy_decode(
     Example:
         >>> import braces as br
         >>> with br.Program():
-        ...     labels, n = br.ctc_greedy_decode(br.data("x", ["batch", "t", 28]))
+        ...     labels, n = br.layers.ctc_greedy_decode(br.data("x", ["batch", "t", 28]))
         ...     print(labels.type, n.type)
         i32[batch,t] i32[batch]
     """

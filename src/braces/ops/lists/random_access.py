@@ -60,7 +60,7 @@ def require_list(context: InferenceContext, input_type: Type) -> ListType:
     if not isinstance(input_type, ListType):
         raise DTypeError(
             f"{context.type} needs a list, not the array {input_type}.",
-            fix="Begin one with br.create_list, or br.list_unstack(x) of the rows of an array.",
+            fix="Create one with br.lists.create, or br.lists.unstack(x) from an array.",
         )
     return input_type.map_sizes(context.unifier.resolve)
 

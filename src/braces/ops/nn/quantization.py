@@ -182,7 +182,7 @@ def quantize(
         out[i] = clip(round(x[i] / scale[j]) + zero_point[j], lowest, highest)
 
     Halves are rounded to even. Integers have no gradient; for a straight-through estimator use
-    `x + br.stop_gradient(br.dequantize(q, scale) - x)`.
+    `x + br.stop_gradient(br.layers.dequantize(q, scale) - x)`.
 
     Inputs:
         x: real[*shape].

@@ -87,7 +87,7 @@ class Plan:
                 raise ProgramError(
                     f"`{name}` is a list, which lives within a run.",
                     given=f"{name}: {definition.main.vars[name].type}",
-                    fix="Fetch its values as one array, br.list_stack(xs), or one, xs[i].",
+                    fix="Fetch its values as one array, br.lists.stack(xs), or one, xs[i].",
                 )
         if passes[-1:] != (DCE,):
             passes = (*passes, DCE)

@@ -60,7 +60,7 @@ def symbolic_update() -> Fetched:
 
 def suppression() -> Fetched:
     boxes = br.data("boxes", [2, 1, 7, 4])
-    return [br.non_max_suppression(boxes, br.data("s", [2, 1, 7]), 3, iou_threshold=0.3)]
+    return [br.image.non_max_suppression(boxes, br.data("s", [2, 1, 7]), 3, iou_threshold=0.3)]
 
 
 def decoder(beams: int) -> Callable[[], Fetched]:
@@ -134,7 +134,7 @@ def test_pictures_of_symbolic_sizes_are_made_larger_in_onnx(
     def build() -> Fetched:
         x = br.data("x", ["n", 2, "h", "w"])
         aligned = corners and mode != "nearest"
-        return [br.upsample(x, (2, 3), mode, align_corners=aligned)]
+        return [br.image.upsample(x, (2, 3), mode, align_corners=aligned)]
 
     x = DRAWS.random((2, 2, 3, 4)).astype("f4")
     check_round_trip(tmp_path / "model.onnx", build, {"x": x})
@@ -143,7 +143,7 @@ def test_pictures_of_symbolic_sizes_are_made_larger_in_onnx(
 def test_pictures_are_brought_to_a_fed_size_in_onnx(tmp_path: Path) -> None:
     def build() -> Fetched:
         x, like = br.data("x", ["n", 2, "h", 5]), br.data("like", ["k", 3])
-        return [br.resize(x, [*x.shape[:2], like.shape[0], 7], coordinates="asymmetric")]
+        return [br.image.resize(x, [*x.shape[:2], like.shape[0], 7], coordinates="asymmetric")]
 
     feed = {"x": DRAWS.random((1, 2, 6, 5)).astype("f4"), "like": np.zeros((4, 3), "f4")}
     check_round_trip(tmp_path / "model.onnx", build, feed)

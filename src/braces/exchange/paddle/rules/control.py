@@ -119,7 +119,7 @@ def _types_after(
 def initial_value(type_: Type) -> Var:
     """Return the initial value of an undefined name: zeros, or an empty list."""
     if isinstance(type_, ListType):
-        return lists.create_list(type_.element.shape, type_.element.dtype)
+        return lists.create(type_.element.shape, type_.element.dtype)
     return ops.broadcast_to(np.zeros((), type_.dtype), type_.shape)
 
 

@@ -20,6 +20,7 @@ from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.frontend import random
 from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 from braces.ir.records import Literal
 
 
@@ -128,7 +129,7 @@ def dropout(node: PaddleOp) -> Var:
     old = node.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
     if node.attr("is_test", False):
         return x * (1.0 - rate) if old and rate else x
-    dropped = random.dropout(x, rate) if rate else x
+    dropped = dropout_noise.dropout(x, rate) if rate else x
     return dropped * (1.0 - rate) if old and rate else dropped
 
 

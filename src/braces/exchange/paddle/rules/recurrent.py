@@ -27,8 +27,8 @@ from braces.exchange.common.rules.recurrent_cells import (
 )
 from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend import random
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 
 ACTIVATIONS: Mapping[str, Function] = {
     "identity": ops.identity,
@@ -79,7 +79,7 @@ def rnn(node: PaddleOp) -> Results:
             direction_outputs.append(out)
             ends.append(last)
         x = ops.concat(direction_outputs, axis=-1) if directions == 2 else direction_outputs[0]
-        x = random.dropout(x, rate) if rate and layer < count - 1 else x
+        x = dropout_noise.dropout(x, rate) if rate and layer < count - 1 else x
     return {"Out": x, "State": [ops.stack(list(end)) for end in zip(*ends, strict=True)]}
 
 

@@ -43,13 +43,13 @@ def write(node: PaddleOp) -> Results:
     xs = node.runner.lift(node.names.value(name)) if has_value(node.names, name) else None
     if xs is None:
         type_ = tensor_type(x)
-        xs = lists.create_list(type_.shape, type_.dtype)
-    return {"Out": lists.list_write(xs, index_operand(node), x)}
+        xs = lists.create(type_.shape, type_.dtype)
+    return {"Out": lists.write(xs, index_operand(node), x)}
 
 
 def read(node: PaddleOp) -> Results:
     """Read an element."""
-    return {"Out": lists.list_get(node.var("X"), index_operand(node))}
+    return {"Out": lists.get(node.var("X"), index_operand(node))}
 
 
 def length(node: PaddleOp) -> Results:
@@ -57,12 +57,12 @@ def length(node: PaddleOp) -> Results:
     (name,) = node.input_names("X")
     if is_unwritten_array(node.names, name):
         return {"Out": Constant.of(np.zeros(1, INT64))}
-    return {"Out": ops.reshape(lists.list_length(node.var("X")), (1,))}
+    return {"Out": ops.reshape(lists.length(node.var("X")), (1,))}
 
 
 def tensor_array_to_tensor(node: PaddleOp) -> Results:
     """Stack or concatenate a tensor array along an axis."""
-    rows = lists.list_stack(node.var("X"))
+    rows = lists.stack(node.var("X"))
     count, *shape = rows.shape
     is_stack = bool(node.attr("use_stack", False))
     axis = node.axis("axis", len(shape) + is_stack, 0)
@@ -82,7 +82,7 @@ def slice_element(node: PaddleOp) -> Var:
     if not node.attr("decrease_axis"):
         node.refuse("takes several arrays of an array of arrays", "Stack them before.")
     (start,) = node.places("starts", "Starts")
-    return lists.list_get(node.var("Input"), start)
+    return lists.get(node.var("Input"), start)
 
 
 LISTS: Mapping[str, Rule] = {

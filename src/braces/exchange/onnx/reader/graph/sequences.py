@@ -107,7 +107,7 @@ def list_of(runner: NodeReader, values: Sequence[Value], element: TensorType) ->
 
 def append_value(xs: Var, value: Var) -> Var:
     """Append a value to a list."""
-    return lists.list_append(xs, _unify_element(xs, value))
+    return lists.append(xs, _unify_element(xs, value))
 
 
 def insert_value(xs: Var, place: Var, value: Var) -> Var:

@@ -11,8 +11,8 @@ from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
-from braces.frontend import random
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:
@@ -52,7 +52,7 @@ def attention(
     if causal:
         scores = ops.where(_causal_mask(q, k), scores, -inf)
     weights = _masked_softmax(scores, mask)
-    return ops.matmul(random.dropout(weights, rate) if rate else weights, v)
+    return ops.matmul(dropout_noise.dropout(weights, rate) if rate else weights, v)
 
 
 def _known_size(size: Any) -> int:

@@ -17,8 +17,8 @@ from braces.exchange.common.rules.recurrent_cells import (
     rnn_step,
     run_cell,
 )
-from braces.frontend import random
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 
 
 def layers(
@@ -40,7 +40,7 @@ def layers(
         x, last = _layer(step, cells, x, memories, layer, both_ways)
         ends.extend(last)
         if rate and training and layer < count - 1:
-            x = random.dropout(x, rate)
+            x = dropout_noise.dropout(x, rate)
     lasts = [ops.stack(list(end)) for end in zip(*ends, strict=True)]
     if single:
         return (ops.squeeze(x, axis=1), *(ops.squeeze(last, axis=1) for last in lasts))

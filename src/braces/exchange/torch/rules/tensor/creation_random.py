@@ -19,6 +19,7 @@ from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, 
 from braces.frontend import random
 from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 from braces.ir.records import Literal
 
 Sizes = Sequence[Size]
@@ -104,14 +105,14 @@ def linspace(start: float, stop: float, count: int, *, dtype: DType = FLOAT32) -
 
 def dropout(x: Var, rate: float, training: bool = True) -> Var:
     """Dropout in training mode."""
-    return random.dropout(x, rate) if training and rate else x
+    return dropout_noise.dropout(x, rate) if training and rate else x
 
 
 def native_dropout(x: Var, rate: float, training: bool | None = True) -> tuple[Var, Var]:
     """Dropout, with its mask."""
     if not training or not rate:
         return x, ops.ones_like(x, dtype=BOOL)
-    dropped = random.dropout(x, rate)
+    dropped = dropout_noise.dropout(x, rate)
     return dropped, ops.not_equal(dropped, 0)
 
 

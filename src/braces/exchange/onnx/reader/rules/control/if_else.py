@@ -158,7 +158,7 @@ class _Cases:
         maker = next((op for op in reversed(table.ops) if x.name in op.binds()), None)
         if maker is not None and maker.type == "list_stack":
             return visible_var(x.program, table, maker.inputs["list"][0])
-        return lists.list_unstack(x)
+        return lists.unstack(x)
 
 
 def _differ_in_rows(no: TensorType, yes: TensorType) -> bool:

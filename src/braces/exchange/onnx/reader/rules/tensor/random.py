@@ -16,6 +16,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend import random
 from braces.frontend.core import functions as ops
+from braces.frontend.nn import dropout_noise
 
 MASKS_ARE_BOOLS = 10
 """The version in which the mask of `Dropout` became bool; before, it had the input's dtype."""
@@ -79,8 +80,8 @@ def dropout(node: OnnxNode) -> Any:
     if not trains or rate == 0:
         return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
     if not node.wants(1):
-        return random.dropout(x, rate)
-    dropped_ones = random.dropout(ops.ones_like(x), rate)
+        return dropout_noise.dropout(x, rate)
+    dropped_ones = dropout_noise.dropout(ops.ones_like(x), rate)
     mask = dropped_ones != 0
     return ops.where(mask, x * dropped_ones, ops.zeros_like(x)), mask
 
@@ -98,7 +99,7 @@ def _dynamic_dropout(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
     The random dropout of a scalar 1 gives 0, except in programs for tests; these then drop
     nothing of `x`.
     """
-    in_test = random.dropout(emit("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
+    in_test = dropout_noise.dropout(emit("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
     rate_ = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
     effective_rate = ops.where(trains, rate_, 0.0) * (1.0 - in_test)
     mask = random.uniform(x.shape) >= effective_rate
