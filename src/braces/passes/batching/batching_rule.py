@@ -13,8 +13,10 @@ where `structure` is the axis map up to names:
 
 The iteration axis `i` must be the first axis of every varying operand and of every output, and
 neither reduced nor mixed. (If outputs are summed over all iterations, it must be reduced.) All
-other axes must map as before. Attributes that are axes or shapes are adapted. Operands of lower
-rank get axes of size 1 behind the iteration axis if broadcasting needs them.
+other axes must map as before. Each kind of attribute declares its change for a leading axis
+(`LEADING_AXIS_RULES`): axes count from the next axis, and shapes begin with the trip count. The
+attributes stay unchanged if that does not satisfy the equation. Operands of lower rank get axes
+of size 1 behind the iteration axis if broadcasting needs them.
 
 A contraction (sum of products) can also give the sum over all iterations at once:
 
@@ -32,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import TypeAlias
 
 from braces.builder.append import apply, emit
@@ -186,16 +188,14 @@ class _BatchingSearch:
         if before is None:
             return None
         expected = axis_structure(self.op, before)
-        for attrs in self._attributes():
-            for ranks in self._alignments():
-                axes = self._axes(partial(self._batched_type, ranks), attrs)
-                trips = None if axes is None else self._iteration_axis(axes)
-                if axes is None or trips is None:
-                    continue
-                if axis_structure(
-                    self.op, axes, without=trips
-                ) == expected and self._types_match(ranks, attrs):
-                    return BatchedOp(self.op, self.varying, attrs, ranks, axes, trips)
+        for attrs, ranks in product(self._attributes(), self._alignments()):
+            axes = self._axes(partial(self._batched_type, ranks), attrs)
+            trips = None if axes is None else self._iteration_axis(axes)
+            if axes is None or trips is None:
+                continue
+            holds = axis_structure(self.op, axes, without=trips) == expected
+            if holds and self._types_match(ranks, attrs):
+                return BatchedOp(self.op, self.varying, attrs, ranks, axes, trips)
         return None if self.into else self._as_einsum(before)
 
     def _as_einsum(self, axes: AxisMap) -> BatchedOp | None:
@@ -295,6 +295,16 @@ class _BatchingSearch:
 
     # ---- candidates --------------------------------------------------------------------------
 
+    def _attributes(self) -> Iterator[Mapping[str, Attr]]:
+        """Yield the attributes with the change that their kinds declare, then unchanged."""
+        attrs = self.op.attrs
+        rank = len(shape_of(self.type_of(next(self.op.reads()))))
+        specs = OPS.get(self.op.type).attrs
+        changed = {spec.name: spec.led(attrs[spec.name], self.trips, rank) for spec in specs}
+        if changed != attrs:
+            yield changed
+        yield attrs
+
     def _alignments(self) -> Iterator[Mapping[str, int]]:
         """Yield the ranks that operands need: unchanged, then all as the highest."""
         yield {}
@@ -305,16 +315,6 @@ class _BatchingSearch:
         }
         if low_ranks:
             yield low_ranks
-
-    def _attributes(self) -> Iterator[Mapping[str, Attr]]:
-        """Yield the attributes unchanged, then with one more leading axis."""
-        attrs = self.op.attrs
-        yield attrs
-        rank = len(shape_of(self.type_of(next(self.op.reads()))))
-        specs = OPS.get(self.op.type).attrs
-        led = {spec.name: spec.led(attrs[spec.name], self.trips, rank) for spec in specs}
-        if led != attrs:
-            yield led
 
 
 def is_transpose(op: Op) -> bool:
