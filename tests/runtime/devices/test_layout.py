@@ -156,7 +156,7 @@ def test_a_bad_id_fails_the_run_and_changes_nothing(rng: np.random.Generator) ->
     before = scope.state_dict()
     bad = {**fed, "x": fed["x"].copy()}
     bad["x"][7, 2] = 99
-    with pytest.raises(br.IndexRangeError, match=r"laid_out\.py"):
+    with pytest.raises(br.IndexRangeError, match=r"sharded_models\.py"):
         exe.run(program, scope, bad, loss)
     for name, value in before.items():
         np.testing.assert_array_equal(scope[name], value, name)
