@@ -23,8 +23,8 @@ import braces as br
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from braces.testing.gradients import build_derivatives, feed_with_directions  # noqa: E402 - as above
 from tests.control.battery.programs import CASES  # noqa: E402 - the path comes first
-from tests.control.checking import derive, direction  # noqa: E402 - as above
 from tests.support.onnx_round_trip import block_names, run_model  # noqa: E402 - as above
 
 PAGE = ROOT / "docs/round_trip.md"
@@ -94,11 +94,8 @@ def nodes_of(graph: Any) -> int:
 def travel(name: str) -> tuple[str, Trip]:
     """Take one program of the battery through ONNX and back."""
     case = CASES[name]
-    made = derive(case.build, case.feeds[0], case.shapes, second=False)
-    feeds = [
-        {**feed, **{f"{n}.v": direction(n, np.shape(feed[n])) for n in made.inputs}}
-        for feed in case.feeds
-    ]
+    made = build_derivatives(case.build, case.feeds[0], case.shapes, order=1)
+    feeds = [feed_with_directions(made, feed) for feed in case.feeds]
     fetch = list({var.name: var for var in made.fetches.values()}.values())
     interpreter = br.Executor(mode="interpret")
     wanted = [interpreter.run(made.program, br.Scope(), feed=f, fetch=fetch) for f in feeds]

@@ -8,6 +8,7 @@ from braces import (
     errors as errors,
     passes as passes,
     remote as remote,
+    testing as testing,
 )
 from braces.builder.var import Var as Var
 from braces.define.decorator import (

@@ -11,7 +11,7 @@ import pytest
 
 import braces as pd
 from braces import create_rnn
-from tests.support.comparison import differences
+from braces.testing.differences import central_differences
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -113,7 +113,7 @@ def test_the_gradient_of_the_rnn_agrees_with_finite_differences(
     parameters, feed = split(cast)
     got = run(mode, prog, parameters, grads, feed)
     for name, grad in zip(names, got, strict=True):
-        want = differences(reading, values, name, ["loss"])["loss"]
+        want = central_differences(reading, values, name, ["loss"])["loss"]
         np.testing.assert_allclose(grad, want, atol=tolerance, rtol=tolerance, err_msg=name)
 
 

@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tests.plugins.shares import SHARES, left_out, name_in_room
-from tests.support.comparison import TALLY, differences, near
+from tests.support.comparison import TALLY, near
 
 ROOT = Path(__file__).parents[1]
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
@@ -160,17 +160,6 @@ def test_what_is_compared_is_counted() -> None:
 def test_what_is_not_near_is_told(found: Any) -> None:
     with pytest.raises(AssertionError, match="numbers"):
         near(found, np.ones(1), 1e-3, "numbers")
-
-
-def test_differences_are_taken_along_every_number() -> None:
-    def powers(given: Mapping[str, Any]) -> dict[str, Any]:
-        return {"y": np.sum(given["x"] ** 3) * given["c"], "other": 0.0}
-
-    values = {"x": np.array([[1.0, 2.0], [3.0, 4.0]]), "c": 2.0}
-    found = differences(powers, values, "x", ["y", "missing"])
-    near(found["y"], 6 * values["x"] ** 2, 1e-9, "slopes")
-    assert found.keys() == {"y", "missing"}
-    assert not found["missing"].any()
 
 
 # ---- the order of tests ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,33 +76,3 @@ def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
     scale = 1.0 + np.max(np.abs(wanted), initial=0.0)
     worst = np.max(np.abs(np.asarray(found) - wanted), initial=0.0)
     assert worst <= tolerance * scale, f"{what}: {found} and {wanted} differ by {worst:.3g}"
-
-
-def differences(
-    function: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-    values: Mapping[str, Any],
-    name: str,
-    wanted: Sequence[str],
-    step: float = 1e-5,
-) -> dict[str, np.ndarray]:
-    """The slopes of scalars along every number of an array, by central differences.
-
-    Args:
-        function: From arrays by name to scalars by name.
-        values: The arrays.
-        name: Which of them moves.
-        wanted: Which scalars; what the function does not give has a slope of 0.
-        step: How far it moves, either way.
-
-    Returns:
-        For each scalar an array like the one that moved.
-    """
-    value = np.asarray(values[name])
-    slopes = {key: np.zeros(value.shape) for key in wanted}
-    for place in np.ndindex(*value.shape):
-        move = np.zeros(value.shape)
-        move[place] = step
-        ahead, behind = (function({**values, name: value + d}) for d in (move, -move))
-        for key in slopes.keys() & ahead.keys():
-            slopes[key][place] = (ahead[key] - behind[key]) / (2 * step)
-    return slopes

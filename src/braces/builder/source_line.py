@@ -38,13 +38,19 @@ def innermost_line() -> Source | None:
     while frame is not None:
         file = frame.f_code.co_filename
         is_ours = _OURS.get(file)
-        if is_ours is None:
-            is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
-            _OURS[file] = is_ours
-        if not is_ours:
+        if not (is_package_file(file) if is_ours is None else is_ours):
             return _source(file, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def is_package_file(file: str) -> bool:
+    """Whether a source file belongs to this package; the demo counts as the user's."""
+    is_ours = _OURS.get(file)
+    if is_ours is None:
+        is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
+        _OURS[file] = is_ours
+    return is_ours
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,8 +11,9 @@ import braces as br
 from braces.ir.text.parser import parse_program
 from braces.ir.views import LoopView
 from braces.lower.xla.block_lowering import OpLowering
+from braces.testing.gradients import build_derivatives
 from tests.control.battery.programs import CASES
-from tests.control.checking import check, derive, reread
+from tests.control.checking import check, reread
 from tests.support.comparison import near
 
 
@@ -27,19 +28,19 @@ def test_values_gradients_second_order_and_forward_mode_agree(name: str) -> None
 @pytest.mark.parametrize("name", list(CASES)[::4])
 def test_gradient_program_is_the_same_saved_loaded_pruned(name: str) -> None:
     case = CASES[name]
-    reread(derive(case.build, case.feeds[0], case.shapes), case.feeds[0])
+    reread(build_derivatives(case.build, case.feeds[0], case.shapes), case.feeds[0])
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n != "row_wise_branch_of_one_row"])
 def test_both_modes_agree_in_float32(name: str) -> None:
     case = CASES[name]
-    made = derive(case.build, case.feeds[0], case.shapes, second=False)
+    made = build_derivatives(case.build, case.feeds[0], case.shapes, order=1)
     program = br.Program(parse_program(str(made.program).replace("f64", "f32")))
     fetch = {k: v.name for k, v in made.fetches.items() if k == "y" or k.startswith("g ")}
     feeds = {n: v.astype(v.dtype.str.replace("f8", "f4")) for n, v in case.feeds[0].items()}
     compiled, interpreted = (
         executor.run(program, br.Scope(), feed=feeds, fetch=fetch)
-        for executor in (made.compiler, made.interpreter)
+        for executor in made.executors.values()
     )
     for key, value in compiled.items():
         assert value.dtype == "float32"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from braces.testing.gradients import build_derivatives, feed_with_directions
 from tests.control.battery.programs import CASES
-from tests.control.checking import derive, moved
 from tests.support.hot_traces import check_same_bits
 
 pytestmark = pytest.mark.unoptimized
@@ -14,5 +14,7 @@ pytestmark = pytest.mark.unoptimized
 @pytest.mark.parametrize("name", CASES)
 def test_a_construct_gives_the_same_bits_hot_and_one_by_one(name: str) -> None:
     case = CASES[name]
-    made = derive(case.build, case.feeds[0], case.shapes, second=False)
-    assert check_same_bits(made.program, moved(made, case.feeds[0]), made.fetches)
+    made = build_derivatives(case.build, case.feeds[0], case.shapes, order=1)
+    assert check_same_bits(
+        made.program, feed_with_directions(made, case.feeds[0]), made.fetches
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import braces as br
+from braces.testing.gradients import build_derivatives, feed_with_directions
 from tests.control.battery import blocks
 from tests.control.battery.programs import CASES
-from tests.control.checking import derive, direction
 from tests.support.onnx_round_trip import block_names, check_back, check_exported
 
 pytestmark = pytest.mark.unoptimized
@@ -49,19 +48,15 @@ def assert_same_blocks(name: str, again: br.Program, before: br.Program) -> None
 def first_order(name: str) -> tuple[br.Program, list[dict[str, Any]], list[br.Var]]:
     """A program of the battery with its derivatives: it, what it is fed, what it gives."""
     case = CASES[name]
-    made = derive(case.build, case.feeds[0], case.shapes, second=False)
-    feeds = [
-        {**feed, **{f"{n}.v": direction(n, np.shape(feed[n])) for n in made.inputs}}
-        for feed in case.feeds
-    ]
+    made = build_derivatives(case.build, case.feeds[0], case.shapes, order=1)
+    feeds = [feed_with_directions(made, feed) for feed in case.feeds]
     return made.program, feeds, list({var.name: var for var in made.fetches.values()}.values())
 
 
 @pytest.mark.parametrize("name", list(CASES)[::16])
 def test_second_derivatives_give_the_same_elsewhere(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    made = derive(case.build, case.feeds[0], case.shapes)
-    feed = dict(case.feeds[0])
-    feed |= {f"{n}.v": direction(n, feed[n].shape) for n in made.inputs}
+    made = build_derivatives(case.build, case.feeds[0], case.shapes)
+    feed = feed_with_directions(made, case.feeds[0])
     fetch = list({var.name: var for var in made.fetches.values()}.values())
     check_exported(made.program, [feed], fetch, tmp_path)

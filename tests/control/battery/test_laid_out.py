@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.testing.gradients import build_derivatives
 from tests.control.battery.programs import CASES
-from tests.control.checking import derive
 
 pytestmark = pytest.mark.unoptimized
 
@@ -43,7 +43,7 @@ def grown(feeds: Mapping[str, Any], shapes: Mapping[str, Any], name: str) -> dic
 @pytest.mark.parametrize(("name", "size"), [*cut()])
 def test_all_of_it_is_that_of_one_device(name: str, size: str) -> None:
     case, rng = CASES[name], np.random.default_rng(1)
-    made = derive(case.build, case.feeds[0], case.shapes)
+    made = build_derivatives(case.build, case.feeds[0], case.shapes)
     one, several = br.Executor(), br.Executor(layout=LAYOUTS[size])
     for feeds in case.feeds:
         fed = grown(feeds, case.shapes, size)

@@ -1,0 +1,105 @@
+"""Expected errors of Braces, with the user's line."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from braces.builder.source_line import innermost_line, is_package_file
+from braces.errors import BracesError
+from braces.ir.records import Source
+from braces.program import Program
+
+
+@dataclass
+class Caught:
+    """An expected error, once it was raised.
+
+    Attributes:
+        error: The error.
+        raised_at: The innermost line of the traceback outside Braces.
+    """
+
+    error: BracesError | None = None
+    raised_at: Source | None = None
+
+    @property
+    def message(self) -> str:
+        """The text of the error."""
+        return str(self.error)
+
+    @property
+    def names_line(self) -> bool:
+        """Whether the message has the line that raised the error."""
+        return str(self.raised_at) in self.message
+
+
+@contextmanager
+def raises(
+    error: type[Exception], match: str = "", *, unchanged: Program | None = None
+) -> Generator[Caught]:
+    """Expect an error of Braces whose message names a line of the calling file.
+
+    Args:
+        error: The class of the error, or a builtin that it is a subclass of.
+        match: A regular expression that occurs in the message.
+        unchanged: A program that must be the same after the error as before it.
+
+    Yields:
+        The caught error, to look at after the block.
+
+    Raises:
+        AssertionError: There is no error, it is none of Braces, its message does not match or
+            names no line of the file, or the program changed.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [2, 3])
+        >>> with prog, br.testing.raises(br.ShapeError, r"3 with 2", unchanged=prog) as caught:
+        ...     br.matmul(x, x)
+        >>> caught.names_line
+        True
+    """
+    caller = innermost_line()
+    before = _snapshot(unchanged)
+    caught = Caught()
+    try:
+        yield caught
+    except error as problem:
+        caught.raised_at = _raised_at(problem)
+        caught.error = _checked(problem, match, caught.raised_at or caller)
+    else:
+        raise AssertionError(f"There was no {error.__name__}.")
+    if _snapshot(unchanged) != before:
+        raise AssertionError(f"The program was changed before the error: {caught.message}")
+
+
+def _snapshot(program: Program | None) -> tuple[object, ...]:
+    if program is None:
+        return ()
+    return program.definition, program.startup.definition, str(program)
+
+
+def _raised_at(error: Exception) -> Source | None:
+    """Return the innermost line of a traceback outside this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        if not is_package_file(frame.filename):
+            return Source(frame.filename, frame.lineno or 0)
+    return None
+
+
+def _checked(error: Exception, match: str, line: Source | None) -> BracesError:
+    """Return an error of Braces that matches and names the file of a line."""
+    text = str(error)
+    if not isinstance(error, BracesError):
+        raise AssertionError(f"{type(error).__name__} is no error of Braces: {text}") from error
+    if not re.search(match, text):
+        raise AssertionError(f"The message has no match of {match!r}: {text}") from error
+    if line is not None and not re.search(re.escape(line.file) + r":\d+", text):
+        raise AssertionError(f"The message names no line of {line.file}: {text}") from error
+    return error
