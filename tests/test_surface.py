@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +18,7 @@ from braces.define.decorator import OPS
 from braces.frontend.core.functions import ALIASES, FUNCTIONS
 from braces.frontend.core.public_names import UNLISTED_NAMES
 from braces.hints import HINTS
-from braces.homes import find_homes
+from braces.homes import ELSEWHERE, find_homes
 from public_names import modules
 
 PLACES = modules()
@@ -186,6 +189,74 @@ def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:
 def test_a_name_of_two_modules_is_one_thing(place: str) -> None:
     for name in dir(PLACES[place]):
         assert getattr(PLACES[place], name) is getattr(br, name)
+
+
+HOMES_OF_TWO = {"BracesError"}
+"""The root of all errors: everybody types `br.BracesError`, and `br.errors` lists the tree."""
+SHARED_NAMES = {
+    "fft": "numpy.fft.fft has the name of its module too",
+    "accuracy": "of a batch, and over batches in br.metrics",
+    "top_k_accuracy": "of a batch, and over batches in br.metrics",
+    "cosine_similarity": "of a batch, and over batches in br.metrics",
+    "mean": "of an array, and over batches in br.metrics",
+    **dict.fromkeys(("constant", "identity", "ones", "zeros"), "a value, and an initializer"),
+    **dict.fromkeys(("normal", "truncated_normal", "uniform"), "a draw, and an initializer"),
+    **dict.fromkeys(
+        ("for_test", "gradients", "jvp", "prune", "verify"), "a function, and a pass"
+    ),
+    **dict.fromkeys(("resize", "stack", "unstack"), "of arrays, and of lists in br.lists"),
+}
+"""Names in two modules, and what the two have in common."""
+MOST_NAMES = 311
+
+
+def test_every_object_has_one_home() -> None:
+    homes: dict[int, list[str]] = {}
+    for place, name in NAMES:
+        member = getattr(PLACES[place], name)
+        if not isinstance(member, ModuleType) and name not in HOMES_OF_TWO:
+            homes.setdefault(id(member), []).append(f"{place}.{name}")
+    assert [paths for paths in homes.values() if len(paths) > 1] == []
+
+
+def test_a_name_of_two_modules_has_one_meaning() -> None:
+    names = [name for _, name in NAMES if name not in HOMES_OF_TWO]
+    assert {name for name in names if names.count(name) > 1} == SHARED_NAMES.keys()
+
+
+def test_br_has_what_everybody_types() -> None:
+    assert len(dir(br)) <= MOST_NAMES
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_the_table_of_homes_says_where_functions_are(name: str) -> None:
+    assert name in dir(getattr(br, ELSEWHERE[name]))
+    assert name not in vars(br) or name == "fft"
+
+
+@pytest.mark.parametrize(
+    ("path", "home"),
+    [
+        ("svd", "br.svd is br.linalg.svd"),
+        ("prelu", "br.prelu is br.layers.prelu"),
+        ("linalg.matmul", "br.linalg.matmul is br.matmul"),
+        ("losses.squared_error", "br.losses.squared_error is br.squared_error"),
+        ("special.expit", "br.sigmoid"),
+        ("list_append", "br.lists.append"),
+        ("optimizer.clip", "br.optimizer.clip_by_value"),
+    ],
+)
+def test_a_name_that_moved_says_where_it_is(path: str, home: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(home)):
+        attrgetter(path)(br)
+
+
+def test_the_page_of_namespaces_names_every_module_and_nothing_else() -> None:
+    page = Path(__file__).parents[1] / "docs/namespaces.md"
+    named = {*re.findall(r"`(br(?:\.\w+)*)", page.read_text(encoding="utf-8"))}
+    assert named >= PLACES.keys()
+    for path in named - {"br", "br.svd"}:
+        assert attrgetter(path.removeprefix("br."))(br)
 
 
 GONE = """

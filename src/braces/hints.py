@@ -30,6 +30,9 @@ arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
 array br.constant(value), or br.data for what a run feeds
+array_length br.lists.length(xs)
+array_read br.lists.get(xs, index), or xs[index]
+array_write br.lists.write(xs, index, x)
 assign the value itself: a name is bound once
 astype br.cast(x, dtype)
 autograd br.gradients(targets, inputs)
@@ -73,6 +76,7 @@ convtranspose2d br.layers.conv_transpose2d(x, weight)
 cos_sim br.losses.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
+create_array br.lists.create(shape, dtype)
 create_list br.lists.create(shape, dtype)
 create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
@@ -118,6 +122,7 @@ expit br.sigmoid(x)
 exponential_decay_schedule br.optimizer.exponential_decay
 fence br.block(name, recompute=True) for the gradient
 fetch exe.run(prog, scope, fetch=[x])
+fftconvolve br.signal.convolve(x, y)
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
 fliplr br.flip(x, axis=1)
@@ -141,6 +146,7 @@ gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
 gammaln br.special.gammaln(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
+get_window br.signal.hann_window(size)
 getitem x[index]
 global_average_pooling2d br.layers.global_avg_pool(x)
 global_max_pooling2d br.layers.global_max_pool(x)
@@ -157,11 +163,13 @@ hardswish br.layers.hard_swish(x)
 hardtanh br.layers.hard_tanh(x)
 histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
+huber br.losses.huber_loss(prediction, target)
 if_else br.create_if_else(predicate)
 ifelse br.create_if_else(predicate)
 igamma br.special.gammainc(a, x)
 igammac br.special.gammaincc(a, x)
 iinfo numpy.iinfo(x.dtype)
+image_resize br.image.resize(x, shape)
 increment x + 1
 index_add br.scatter_add(x, indices, updates)
 index_copy br.scatter_nd(x, updates, [indices])
@@ -199,6 +207,7 @@ list_write br.lists.write(xs, index, x)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
 logcumsumexp br.special.cumlogsumexp(x, axis)
+loggamma br.special.gammaln(x)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
@@ -225,6 +234,8 @@ ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
 next_count a memory of a loop, or br.state for what outlives a run
+nll br.losses.nll_loss(log_probabilities, labels)
+nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
 no_grad br.stop_gradient(x)
 normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
@@ -233,6 +244,7 @@ numel the product of x.shape
 numpy exe.run(prog, scope, fetch=[x])
 operatorfunction br.op, which makes them
 optim br.optimizer
+optimizer.clip br.optimizer.clip_by_value(max_delta)
 partition br.sort(x, axis)
 permute br.permute_dims(x, axes)
 piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
@@ -246,6 +258,7 @@ power br.pow(x, y), or x ** y
 prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
+psi br.special.digamma(x)
 ptp br.max(x, axis) - br.min(x, axis)
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
 radians br.deg2rad(x)
@@ -297,6 +310,7 @@ sgd br.optimizer.sgd(learning_rate)
 shape x.shape
 sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.losses.focal_loss(logits, target)
+smooth_l1 br.losses.smooth_l1_loss(prediction, target)
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
 solve_triangular br.linalg.solve_triangular(a, b, lower=True)
 space_to_depth br.image.pixel_unshuffle(x, factor)
@@ -308,6 +322,7 @@ swiglu br.silu(x) * y
 swish br.silu(x)
 symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
+tensorarray br.lists.create(shape, dtype)
 top_k br.topk(x, k)
 trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
 transpose br.permute_dims(x, axes), or x.T

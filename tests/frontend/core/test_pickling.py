@@ -54,8 +54,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "scale_by_learning_rate": lambda: opt.scale_by_learning_rate(0.1),
     "clip_by_global_norm": lambda: opt.chain(opt.clip_by_global_norm(1.0), opt.sgd(0.1)),
     "clip_by_value": lambda: opt.chain(opt.clip_by_value(1.0), opt.sgd(0.1)),
-    "clip": lambda: opt.chain(opt.clip(1.0), opt.sgd(0.1)),
-    "chain": lambda: opt.chain(opt.clip(1.0), opt.adam(0.1, name="a")),
+    "clip": lambda: opt.chain(opt.clip_by_value(1.0), opt.sgd(0.1)),
+    "chain": lambda: opt.chain(opt.clip_by_value(1.0), opt.adam(0.1, name="a")),
     "partition": lambda: opt.partition(
         {"matrix": opt.adam(0.1), "rest": opt.sgd(opt.constant_schedule(0.1))}, group
     ),
@@ -119,7 +119,9 @@ LOCAL: dict[str, Callable[[], Any]] = {
     "course": lambda: opt.adam(opt.Schedule(lambda count: 0.1)),
     "optax": lambda: opt.from_optax(optax.adam(0.1)),
     "optax course": lambda: opt.Schedule(optax.constant_schedule(0.1)),
-    "in a chain": lambda: opt.chain(opt.clip(1.0), opt.adamw(0.1, mask=lambda _: True)),
+    "in a chain": lambda: opt.chain(
+        opt.clip_by_value(1.0), opt.adamw(0.1, mask=lambda _: True)
+    ),
     "groups": lambda: opt.partition({"a": opt.sgd(0.1)}, lambda _: "a"),
 }
 

@@ -107,7 +107,10 @@ def test_what_cannot_be_scaled_is_refused() -> None:
             scaled().apply_gradients({w: w * 1.0})
 
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("chain takes no optimizer that scales", lambda: opt.chain(opt.clip(1.0), scaled())),
+        (
+            "chain takes no optimizer that scales",
+            lambda: opt.chain(opt.clip_by_value(1.0), scaled()),
+        ),
         ("multi_steps takes no", lambda: opt.multi_steps(scaled(), 2)),
         ("dynamic_loss_scale takes no", lambda: opt.dynamic_loss_scale(scaled())),
         ("partition takes no", lambda: opt.partition({1: scaled()}, lambda p: 1)),

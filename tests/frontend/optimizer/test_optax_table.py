@@ -41,11 +41,11 @@ PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: optax.apply_if_finite(optax.adam(L), 2),
     ),
     "chain": (
-        lambda: opt.chain(opt.clip(0.1), opt.adam(L)),
+        lambda: opt.chain(opt.clip_by_value(0.1), opt.adam(L)),
         lambda: optax.chain(optax.clip(0.1), optax.adam(L)),
     ),
     "clip": (
-        lambda: opt.chain(opt.clip(0.1), opt.sgd(1.0)),
+        lambda: opt.chain(opt.clip_by_value(0.1), opt.sgd(1.0)),
         lambda: optax.chain(optax.clip(0.1), optax.sgd(1.0)),
     ),
     "freeze": (

@@ -144,7 +144,7 @@ PAIRS: dict[str, Callable[[], tuple[Optimizer, Any]]] = {
         optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.1)),
     ),
     "clipped by value": lambda: (
-        opt.chain(opt.clip(0.2), opt.momentum(0.1)),
+        opt.chain(opt.clip_by_value(0.2), opt.momentum(0.1)),
         optax.chain(optax.clip(0.2), optax.sgd(0.1, 0.9)),
     ),
     "chain of transformations": lambda: (
@@ -257,7 +257,7 @@ def test_a_second_optimizer_has_names_of_its_own() -> None:
 
 def test_a_name_can_be_chosen() -> None:
     line = Line()
-    opt.chain(opt.clip(1.0), opt.adam(name="fit")).minimize(line.loss)
+    opt.chain(opt.clip_by_value(1.0), opt.adam(name="fit")).minimize(line.loss)
     assert "fit/nu/line.b" in line.program.vars
 
 
@@ -278,9 +278,9 @@ def test_counts_and_moments_are_those_of_optax() -> None:
 
 def test_training_goes_on_after_a_file(mode: str) -> None:
     line = Line()
-    opt.chain(opt.clip(0.3), opt.adam(opt.piecewise_constant_schedule(0.1, {2: 0.5}))).minimize(
-        line.loss
-    )
+    opt.chain(
+        opt.clip_by_value(0.3), opt.adam(opt.piecewise_constant_schedule(0.1, {2: 0.5}))
+    ).minimize(line.loss)
     line.start(mode)
     loaded = br.Program.from_bytes(line.program.to_bytes())
     assert loaded.definition == line.program.definition
@@ -392,7 +392,8 @@ EVERY = [
     opt.lion(0.1), opt.rmsprop(0.1, centered=True), opt.adagrad(0.1), opt.adadelta(),
     opt.adan(0.1), opt.lars(20.0),
     opt.chain(
-        opt.clip_by_global_norm(1.0), opt.clip(0.5), opt.sgd(opt.linear_schedule(0.1, 0.0, 4))
+        opt.clip_by_global_norm(1.0), opt.clip_by_value(0.5),
+        opt.sgd(opt.linear_schedule(0.1, 0.0, 4))
     ),
 ]  # fmt: skip
 

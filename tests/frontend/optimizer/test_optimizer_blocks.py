@@ -72,10 +72,14 @@ def test_a_second_step_is_another_block() -> None:
 
 
 def test_a_chain_is_called_as_the_part_that_has_the_learning_rate() -> None:
-    parts = opt.clip(1.0), opt.from_optax(optax.scale_by_adam()), opt.momentum(0.1, name="m")
+    parts = (
+        opt.clip_by_value(1.0),
+        opt.from_optax(optax.scale_by_adam()),
+        opt.momentum(0.1, name="m"),
+    )
     prog, _ = fit(opt.chain(*parts))
     assert prog.block(0).ops[-1].name == "m"
-    prog, _ = fit(opt.chain(opt.clip(1.0), opt.from_optax(optax.adam(0.1))))
+    prog, _ = fit(opt.chain(opt.clip_by_value(1.0), opt.from_optax(optax.adam(0.1))))
     assert prog.block(0).ops[-1].name == "optax"
 
 

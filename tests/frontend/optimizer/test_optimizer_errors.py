@@ -114,7 +114,7 @@ def test_a_chain_descends_once() -> None:
     def minimize(made: Optimizer) -> Callable[[Line], Any]:
         return lambda line: made.minimize(line.loss)
 
-    refused(ProgramError, "no learning rate", minimize(opt.clip(1.0)))
+    refused(ProgramError, "no learning rate", minimize(opt.clip_by_value(1.0)))
     refused(ProgramError, "2 learning rates", minimize(opt.chain(opt.adam(), opt.sgd(0.1))))
     refused(ProgramError, "cannot be chained", lambda line: opt.chain(optax.sgd(0.1)))
 

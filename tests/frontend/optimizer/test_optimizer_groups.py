@@ -132,5 +132,5 @@ def test_labels_without_optimizers_are_refused() -> None:
     refused("partition is given", lambda: opt.partition({}, label))
     refused("2 learning rates", lambda: fit(
         opt.chain(opt.sgd(0.1), both(opt.sgd(0.1), opt.sgd(0.1)))))  # fmt: skip
-    refused("no learning rate", lambda: fit(both(opt.clip(0.1), opt.sgd(0.1))))
+    refused("no learning rate", lambda: fit(both(opt.clip_by_value(0.1), opt.sgd(0.1))))
     refused("depends on no parameter that may move", lambda: fit(both(None, None)))

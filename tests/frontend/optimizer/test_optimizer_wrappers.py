@@ -67,7 +67,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Callable[[], Any], Any]]] = {
         BATCHES,
     ),
     "accumulated in a chain": lambda: (
-        opt.chain(opt.clip(0.3), opt.multi_steps(opt.adam(0.1), 2)),
+        opt.chain(opt.clip_by_value(0.3), opt.multi_steps(opt.adam(0.1), 2)),
         lambda: optax.chain(optax.clip(0.3), accumulated(optax.adam(0.1), 2)),
         BATCHES,
     ),
@@ -179,7 +179,7 @@ def test_what_is_wrapped_descends_once() -> None:
     two = opt.multi_steps(opt.chain(opt.adam(), opt.sgd(0.1)), 2)
     for text, made in (
         ("2 learning rates", two),
-        ("no learning rate", opt.multi_steps(opt.clip(0.1), 2)),
+        ("no learning rate", opt.multi_steps(opt.clip_by_value(0.1), 2)),
         ("2 learning rates", opt.chain(opt.sgd(0.1), opt.lookahead(opt.sgd(0.1)))),
     ):
         with pytest.raises(ProgramError, match=text):

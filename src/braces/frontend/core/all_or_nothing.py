@@ -65,6 +65,10 @@ def _suggest(module: str, name: str, names: Iterable[str]) -> str:
     """Suggest the home of a name, what stands for one of another library, or a close name."""
     if name.lower() in names:
         return suggest(name, names)
+    path = f"{module.removeprefix('br.')}.{name}"
+    hint = HINTS.get(path.lower())
+    if hint:
+        return f"Use {hint}."
     hint = HINTS.get(name.lower())
     habit = f"Use {hint}." if hint else ""
     return say_home(f"{module}.{name}") or habit or suggest(name, names)

@@ -102,12 +102,10 @@ from braces.frontend.optimizer.wrappers import (
     schedule_free as schedule_free,
 )
 
-clip = clip_by_value
-
 __all__ = [
     "Optimizer", "Schedule", "adabelief", "adadelta", "adafactor", "adagrad", "adam", "adamax",
     "adamw", "adan", "add_decayed_weights", "ademamix", "amsgrad", "apply_if_finite", "chain",
-    "clip", "clip_by_global_norm", "clip_by_value", "constant_schedule",
+    "clip_by_global_norm", "clip_by_value", "constant_schedule",
     "cosine_decay_schedule", "dynamic_loss_scale", "ema", "exponential_decay", "from_optax",
     "fromage", "join_schedules", "lamb", "lars", "lbfgs", "linear_schedule", "lion",
     "lookahead", "momentum", "multi_steps", "muon", "nadam", "noisy_sgd", "novograd",

@@ -50,8 +50,8 @@ def _chainable_parts(optimizer: Any) -> tuple[Transform, ...]:
     if not isinstance(optimizer, Optimizer):
         raise ProgramError(
             f"{optimizer!r:.80} cannot be chained.",
-            fix="Chain what br.optimizer makes: chain(clip(1.0), adam(1e-3)). What optax makes "
-            "comes in by from_optax(tx).",
+            fix="Chain optimizers of br.optimizer: chain(clip_by_value(1.0), adam(1e-3)). "
+            "from_optax(tx) wraps one of optax.",
         )
     refuse_scaling("chain", optimizer)
     return optimizer.parts
