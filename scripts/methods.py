@@ -63,7 +63,7 @@ CONCERNS: dict[str, tuple[str, ...]] = {
     "fission": (
         "passes/rows/fission.py",
         "passes/rows/fission_parts.py",
-        "passes/rows/trip_bodies.py",
+        "passes/rows/iteration_blocks.py",
     ),
     "vectorization": (
         "passes/batching",

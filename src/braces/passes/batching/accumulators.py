@@ -19,7 +19,7 @@ from braces.define.decorator import OPS
 from braces.dtypes import TensorType, is_float
 from braces.ir.records import Op
 from braces.ir.views import MemoryView
-from braces.passes.batching.trip_space import IterationSpace
+from braces.passes.batching.iteration_space import IterationSpace
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from braces.ir.walk import relabel_body, rename_body
 from braces.ops.control.batch_axis.axis_kinds import TypeOf
 from braces.ops.control.construct.build import append_construct
 from braces.passes.batching.batching_rule import Values
-from braces.passes.batching.flatten_trips import FlattenedCase
+from braces.passes.batching.flattened_case import FlattenedCase
 from braces.passes.core.context import current_context
 from braces.passes.core.rewrite import InsertionPoint
 

@@ -22,7 +22,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, PartitionView, view_of
 from braces.passes.batching.batching_rule import is_transpose
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
-from braces.passes.batching.trip_space import trip_count
+from braces.passes.batching.iteration_space import trip_count
 from braces.passes.core.context import current_context
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, contains_loops, rewrite

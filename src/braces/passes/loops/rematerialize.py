@@ -32,7 +32,7 @@ from braces.dtypes import bytes_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef
 from braces.ir.views import LoopView, Slice, view_of
 from braces.ir.walk import rename_op
-from braces.passes.batching.trip_space import trip_count
+from braces.passes.batching.iteration_space import trip_count
 from braces.passes.cleanup.dead_code import eliminate_dead_code
 from braces.passes.core.context import exceeds_memory, format_gibibytes, surely_fit
 from braces.passes.core.pipeline import Pass, note

@@ -30,7 +30,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.ir.walk import all_bodies
 from braces.passes.autodiff.checkpoint import build_segments, carries_lists
-from braces.passes.batching.trip_space import IterationSpace, reason_not_vectorizable
+from braces.passes.batching.iteration_space import IterationSpace, reason_not_vectorizable
 from braces.passes.core.context import (
     exceeds_memory,
     format_gibibytes,

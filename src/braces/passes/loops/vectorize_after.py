@@ -38,7 +38,7 @@ from braces.ir.views import LoopView, StackedOutputView
 from braces.passes.batching.accumulators import Accumulation, Accumulator, Accumulators
 from braces.passes.batching.batching_rule import BatchedOp
 from braces.passes.batching.batching_rule_folded import FoldedOp
-from braces.passes.batching.trip_space import (
+from braces.passes.batching.iteration_space import (
     AnyBatchedOp,
     IterationSpace,
     is_expensive,

@@ -24,7 +24,7 @@ from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.passes.batching.accumulators import Accumulators
-from braces.passes.batching.trip_space import (
+from braces.passes.batching.iteration_space import (
     AnyBatchedOp,
     IterationSpace,
     is_expensive,

@@ -55,7 +55,7 @@ from braces.passes.matmul.fusion_candidates import (
 )
 from braces.passes.matmul.fusion_groups import FusionGroups
 from braces.passes.matmul.operand_axes import FusionAxis, source_axis
-from braces.passes.rows.trip_bodies import IterationBlock
+from braces.passes.rows.iteration_blocks import IterationBlock
 
 
 def fuse_matmuls(program: ProgramDef) -> ProgramDef:

@@ -16,7 +16,7 @@ from braces.define.decorator import OPS
 from braces.ir.records import Op
 from braces.ir.views import MemoryView, names_read
 from braces.ir.walk import producers, rename_op
-from braces.passes.batching.trip_space import reason_not_vectorizable
+from braces.passes.batching.iteration_space import reason_not_vectorizable
 from braces.passes.cleanup.cse import cse_key, equal_attributes
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import note
@@ -30,7 +30,7 @@ from braces.passes.matmul.fusion_candidates import (
     SumOfProducts,
 )
 from braces.passes.matmul.operand_axes import FusionAxis, Key, total_size
-from braces.passes.rows.trip_bodies import IterationBlock
+from braces.passes.rows.iteration_blocks import IterationBlock
 
 T = TypeVar("T")
 

@@ -36,12 +36,12 @@ from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.ops.control.batch_axis.axis_kinds import axis_map_of
-from braces.passes.batching.trip_space import reason_not_vectorizable
+from braces.passes.batching.iteration_space import reason_not_vectorizable
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 from braces.passes.matmul.operand_axes import FusionAxis, resize_axis, total_size
-from braces.passes.rows.trip_bodies import IterationBlock
+from braces.passes.rows.iteration_blocks import IterationBlock
 
 INVARIANT, LEAVES, STAYS = range(3)
 """Availability of parts, in the order in which they are added."""

@@ -46,7 +46,7 @@ from braces.ir.walk import all_bodies
 from braces.ops.control.construct.build import append_construct
 from braces.ops.control.partition.residuals import find_linear_values
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
-from braces.passes.batching.trip_space import IterationSpace
+from braces.passes.batching.iteration_space import IterationSpace
 from braces.passes.core.dataflow import names_bound_by
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite

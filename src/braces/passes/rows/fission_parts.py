@@ -32,8 +32,8 @@ from braces.dtypes import known_bytes
 from braces.ir.records import Op
 from braces.ir.views import PartitionView
 from braces.passes.batching.accumulators import Accumulators
-from braces.passes.batching.flatten_trips import FlattenedCase
-from braces.passes.batching.trip_space import IterationSpace, is_expensive
+from braces.passes.batching.flattened_case import FlattenedCase
+from braces.passes.batching.iteration_space import IterationSpace, is_expensive
 from braces.passes.core.dataflow import (
     adds_no_bytes,
     fixpoint,

@@ -23,7 +23,7 @@ from typing import Self
 from braces.ir.records import Op
 from braces.ir.views import LoopView, PartitionView, view_of
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
-from braces.passes.batching.trip_space import IterationSpace, reason_not_vectorizable
+from braces.passes.batching.iteration_space import IterationSpace, reason_not_vectorizable
 from braces.passes.core.rewrite import InsertionPoint
 from braces.passes.loops.vectorize_after import deferrable_ops
 from braces.passes.loops.vectorize_before import movable_ops, values_before
