@@ -11,16 +11,11 @@ import pytest
 
 import braces as br
 from braces.frontend.core import pytree as tree
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
 
 Pair = namedtuple("Pair", ["first", "second"])
-
-
-def run(mode: str, prog: br.Program, fetch: Any, **feed: Any) -> Any:
-    scope, exe = br.Scope(), br.Executor(mode=mode)
-    exe.init(prog, scope)
-    return exe.run(prog, scope, feed, fetch=fetch)
 
 
 # ---- structures ------------------------------------------------------------------------------

@@ -12,10 +12,7 @@ import pytest
 
 import braces as br
 from braces import hints
-
-
-def run(mode: str, prog: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(prog, br.Scope(), feed, fetch=fetch)
+from tests.support.running import run
 
 
 def test_other_names_are_the_same_operators(mode: str) -> None:

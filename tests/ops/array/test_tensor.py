@@ -11,12 +11,9 @@ import braces as br
 from braces.builder.append import emit
 from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
+from tests.support.running import run
 
 b, t = Dim.named("b"), Dim.named("t")
-
-
-def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 def ramp(*shape: int) -> Any:

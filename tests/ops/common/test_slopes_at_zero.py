@@ -12,15 +12,12 @@ import pytest
 import braces as br
 from braces.builder.var import Var
 from tests.ops.cases import MODES
+from tests.support.running import run
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.parametrize("mode", MODES)]
 
 ROWS = np.array([[0, 0, 0], [0, 1, -2], [3, -1, 0.5]])
 ORDERS = (-math.inf, -2.0, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, math.inf)
-
-
-def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 def test_norms_of_every_order_have_a_slope_of_zero_at_a_row_of_zeros(mode: str) -> None:

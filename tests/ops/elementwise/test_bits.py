@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,9 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError
+from tests.support.running import run_function
 
 pytestmark = pytest.mark.unoptimized
-
-
-def run(mode: str, build: Callable[..., br.Var], *arrays: Any) -> Any:
-    with br.Program() as program:
-        given = [br.data(f"x{i}", a.shape, a.dtype) for i, a in enumerate(arrays)]
-        out = build(*given)
-    feed = {var.name: array for var, array in zip(given, arrays, strict=True)}
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
 
 
 @pytest.mark.parametrize(
@@ -30,16 +22,20 @@ def test_floats_and_integers_of_one_width_have_the_same_bits(
     mode: str, kind: str, other: str
 ) -> None:
     x = np.array([0.0, -0.0, 1.5, -2.25, np.inf], kind)
-    bits = run(mode, lambda x: br.bitcast(x, other), x)
+    bits = run_function(mode, lambda x: br.bitcast(x, other), x)
     np.testing.assert_array_equal(bits, x.view(other))
-    np.testing.assert_array_equal(run(mode, lambda n: br.bitcast(n, kind), bits), x)
+    np.testing.assert_array_equal(run_function(mode, lambda n: br.bitcast(n, kind), bits), x)
 
 
 def test_what_is_moved_by_all_bits_or_more_is_gone(mode: str) -> None:
     x, by = np.array([-5, 5, -5, 5], "i2"), np.array([16, 16, -1, 40], "i2")
-    np.testing.assert_array_equal(run(mode, br.bitwise_left_shift, x, by), [0, 0, 0, 0])
-    np.testing.assert_array_equal(run(mode, br.bitwise_right_shift, x, by), [-1, 0, -1, 0])
-    unsigned = run(mode, br.bitwise_right_shift, x.view("u2"), by.view("u2"))
+    np.testing.assert_array_equal(
+        run_function(mode, br.bitwise_left_shift, x, by), [0, 0, 0, 0]
+    )
+    np.testing.assert_array_equal(
+        run_function(mode, br.bitwise_right_shift, x, by), [-1, 0, -1, 0]
+    )
+    unsigned = run_function(mode, br.bitwise_right_shift, x.view("u2"), by.view("u2"))
     np.testing.assert_array_equal(unsigned, [0, 0, 0, 0])
 
 

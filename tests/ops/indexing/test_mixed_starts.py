@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
 import braces as br
 from tests.ops.cases import MODES
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
 
 DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-
-
-def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 @pytest.mark.parametrize("mode", MODES)

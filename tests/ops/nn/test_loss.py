@@ -11,14 +11,11 @@ import pytest
 import braces as br
 from braces.define.decorator import OPS
 from braces.errors import DTypeError, IndexRangeError, ShapeError
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
 
 INF = np.inf
-
-
-def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 def loss_and_gradient(mode: str, loss: Any, logits: Any, target: Any) -> Any:

@@ -10,12 +10,9 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError, ShapeError
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
-
-
-def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 def running(**attrs: Any) -> tuple[br.Program, Any]:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 import braces as br
 from braces.errors import DTypeError, ShapeError
+from tests.support.running import run_function
 
 pytestmark = pytest.mark.unoptimized
 
 
-def run(mode: str, build: Callable[..., Any], *arrays: Any) -> Any:
-    with br.Program() as program:
-        given = [br.data(f"x{i}", a.shape, a.dtype) for i, a in enumerate(arrays)]
-        out = build(*given)
-    feed = {var.name: array for var, array in zip(given, arrays, strict=True)}
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
-
-
 def test_halves_go_to_even_numbers_and_the_ends_are_kept(mode: str) -> None:
     x = np.array([0.5, 1.5, -0.5, -2.5, 1e9, -np.inf, 300, -300], "f4")
-    found = run(mode, lambda x: br.layers.quantize(x, 1.0, dtype="int8"), x)
+    found = run_function(mode, lambda x: br.layers.quantize(x, 1.0, dtype="int8"), x)
     np.testing.assert_array_equal(found, [0, 2, 0, -2, 127, -128, 127, -128])
 
 
 def test_a_quotient_is_that_of_numpy_where_it_is_nearly_a_half(mode: str) -> None:
     scale = np.asarray(np.float32(5) / np.float32(255))
     x = ((np.arange(-120, 120) + 0.5) * np.float64(scale)).astype("f4")
-    found = run(mode, lambda x, s: br.layers.quantize(x, s, dtype="int8"), x, scale)
+    found = run_function(mode, lambda x, s: br.layers.quantize(x, s, dtype="int8"), x, scale)
     np.testing.assert_array_equal(found, np.rint(x / scale))
 
 
