@@ -110,8 +110,8 @@ def _add_derivatives(
         if tangent is not None:
             built.fetches[tangent_name] = tangent
         pairs = [(g, v) for g, v in zip(grads, directions, strict=True) if g is not None]
-        pairs = zip(built.inputs, grads, strict=True)
-        built.fetches |= {f"{gradient_name} {n}": g for n, g in pairs if g is not None}
+        named_grads = zip(built.inputs, grads, strict=True)
+        built.fetches |= {f"{gradient_name} {n}": g for n, g in named_grads if g is not None}
         if not pairs or gradient_name == "h":
             return
         products = [ops.sum(g * v) for g, v in pairs]
