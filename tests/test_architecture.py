@@ -92,7 +92,9 @@ def lint_imports(cwd: Path, source: Path) -> subprocess.CompletedProcess[str]:
 def plant(root: Path, modules: dict[str, str]) -> None:
     """Write a package `braces` of stubs, under the project's own contracts."""
     (root / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    always = ("errors", "lazy", "exchange/common/model/names", "exchange/onnx/types")
+    rooms = (p for p in (SRC / "braces").iterdir() if p.suffix in ("", ".py"))
+    stubs = (f"{p.name}/__init__" if p.is_dir() else p.stem for p in rooms if p.name[0] != "_")
+    always = (*stubs, "exchange/common/model/names", "exchange/onnx/types")
     for name, text in {**dict.fromkeys(always, ""), **modules}.items():
         path = root / "src/braces" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,6 +138,7 @@ NODE = "from braces.exchange.onnx.reader.graph import node"
         ("passes/cleanup/prune", "from braces.lazy import jax", "braces.lazy"),
         ("cli/main", "def main():\n    import jax", "jax"),
         ("storage/model", "import google.protobuf", "google"),
+        ("exchange/torch/importer", "from braces import builder", "braces.builder"),
         *(
             (
                 f"exchange/{importer}",

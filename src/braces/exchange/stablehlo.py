@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source_line import with_user_line
-from braces.define.core.jax_settings import braces_jax_settings
-from braces.define.jax_types import JaxTypeConverter
-from braces.dims import substitute
-from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
-from braces.ir import serde
-from braces.ir.walk import dimensions
+from braces.extend.building import with_user_line
+from braces.extend.operators import PureFunction, braces_jax_settings
+from braces.extend.programs import Program, Scope, serde
+from braces.extend.types import (
+    JaxTypeConverter,
+    SymbolicSizes,
+    TensorType,
+    dimensions,
+    substitute,
+)
 from braces.lazy import jax
-from braces.lower.xla.concrete_attributes import SymbolicSizes
-from braces.program import Program
-from braces.runtime.pure_function import PureFunction
-from braces.scope import Scope
 
 _jax: Any = jax
 MLIR = ".mlir"

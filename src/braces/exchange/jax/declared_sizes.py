@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from braces.dims import Dim, Shape, Size, call, parse_size
 from braces.errors import BracesError, ShapeError
+from braces.extend.types import Dim, Shape, Size, call, parse_size
 
 _LIMIT = re.compile(r"(<=|>=)")
 

@@ -9,12 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.source_line import with_user_line
-from braces.builder.var import Var
-from braces.define.jax_types import JaxTypeConverter
-from braces.dims import Dim
-from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.exchange.common.model.names import clean_name, fetch_as
 from braces.exchange.common.model.unsupported import UnsupportedNode, unsupported_error
@@ -28,13 +22,17 @@ from braces.exchange.jax.pytree_arguments import (
     flatten_arguments,
     leaves_of,
 )
-from braces.frontend.core.variables import data
-from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.core.equation import ProgramImport
-from braces.jaxpr.registry import IS_CALLBACK, REFUSAL_REASONS
-from braces.jaxpr.trace import TracedFunction, trace_structs
+from braces.extend.building import Var, data, emit, with_user_line
+from braces.extend.operators import (
+    IS_CALLBACK,
+    REFUSAL_REASONS,
+    ProgramImport,
+    TracedFunction,
+    trace_structs,
+)
+from braces.extend.programs import DATA, PARAMETER, STATE, Program
+from braces.extend.types import Dim, JaxTypeConverter, is_float
 from braces.lazy import jax
-from braces.program import Program
 
 Array = np.ndarray[Any, Any]
 _jax: Any = jax

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.dtypes import TensorType, dtype_of, is_float
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.exchange.common.model.names import clean_name
 from braces.exchange.jax.declared_sizes import Axis, axes_of, shape_of
-from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.core.equation import abstract_words
+from braces.extend.operators import abstract_words
+from braces.extend.programs import DATA, PARAMETER, STATE
+from braces.extend.types import TensorType, dtype_of, is_float
 from braces.lazy import jax
 
 _jax: Any = jax

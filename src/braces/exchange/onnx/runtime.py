@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces.errors import FeedError, ProgramError
+from braces.extend.programs import Program
 from braces.lazy import onnxruntime
-from braces.program import Program
 
 ONNX_RUNTIME = "onnxruntime"
 _EXACT = "session.x64quantprecision"

@@ -8,8 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from braces.builder.source_line import with_user_line
-from braces.dims import Size
 from braces.errors import (
     BracesError,
     FileFormatError,
@@ -35,8 +33,9 @@ from braces.exchange.paddle.graph.program_desc import (
     VarDeclaration,
 )
 from braces.exchange.paddle.reader import PaddleReader
-from braces.frontend.core.variables import data
-from braces.program import Program
+from braces.extend.building import data, with_user_line
+from braces.extend.programs import Program
+from braces.extend.types import Size
 
 STATISTICS = ("Mean", "Variance")
 """Slots of running statistics, which have no gradients."""

@@ -17,10 +17,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from braces.builder.builder import Builder
-from braces.builder.var import Var
-from braces.dims import product
-from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
 from braces.exchange.common.model.names import clean_name, fetch_as, rename_result
 from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
@@ -46,8 +42,10 @@ from braces.exchange.paddle.graph.node import PaddleOp, Results
 from braces.exchange.paddle.graph.program_desc import Operator, PaddleBlock
 from braces.exchange.paddle.rules import HAVE_AXES, OF_SEQUENCES, ROW_WISE, RULES
 from braces.exchange.paddle.rules.control import resolve_cases
-from braces.frontend.core import functions as ops
-from braces.ir.records import PARAMETER, STATE, Source
+from braces.extend import functions as ops
+from braces.extend.building import Builder, Var
+from braces.extend.programs import PARAMETER, STATE, Source
+from braces.extend.types import is_float, product
 
 MOST_OPERATORS = 1 << 17
 """The largest number of operators, where a block counts each time that it is read."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from braces.builder.source_line import with_user_line
-from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
 from braces.exchange.common.model.names import clean_name, fetch_as
 from braces.exchange.common.model.unsupported import (
@@ -20,9 +18,8 @@ from braces.exchange.torch.decompose import OUTPUT, RETURNED_KINDS, decompose, o
 from braces.exchange.torch.graph.convert import dtype_from, is_torch
 from braces.exchange.torch.reader import TorchReader
 from braces.exchange.torch.rules.tensor.creation_random import scalar
-from braces.frontend.core.variables import data
-from braces.ir.records import PARAMETER, STATE
-from braces.program import Program
+from braces.extend.building import Var, data, with_user_line
+from braces.extend.programs import PARAMETER, STATE, Program
 
 
 @with_user_line

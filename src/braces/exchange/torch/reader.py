@@ -15,10 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from braces.builder.append import emit
-from braces.builder.builder import Builder
-from braces.builder.var import Var
-from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
 from braces.exchange.common.model.names import clean_name, rename_result
 from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
@@ -36,8 +32,10 @@ from braces.exchange.torch.graph.storage_aliasing import Storage, storage_of
 from braces.exchange.torch.graph.symbolic_ints import Symbols
 from braces.exchange.torch.rules import REFUSED, RULES
 from braces.exchange.torch.rules.tensor.strides import MEMORY
-from braces.frontend.core import functions as ops
-from braces.ir.records import STATE, Literal
+from braces.extend import functions as ops
+from braces.extend.building import Builder, Var, emit
+from braces.extend.programs import STATE, Literal
+from braces.extend.types import is_float
 
 Value: TypeAlias = Any
 """The value of a node: a variable, a number, a size, a graph, or a list."""

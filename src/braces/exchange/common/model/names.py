@@ -6,12 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-from braces.builder.append import emit
-from braces.builder.builder import Builder
-from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, var_of
-from braces.ir.names import LONGEST_NAME
-from braces.ir.records import VALUE
+from braces.extend.building import Builder, SymbolTable, Var, emit, var_of
+from braces.extend.programs import LONGEST_NAME, VALUE
 
 N = TypeVar("N", bound="NestedScope")
 FUNCTIONS = "braces"

@@ -7,11 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.builder import Builder
-from braces.builder.var import Var, var_of
-from braces.dtypes import TensorType
 from braces.exchange.common.model.names import unused_name
-from braces.ir.records import PARAMETER
+from braces.extend.building import Builder, Var, var_of
+from braces.extend.programs import PARAMETER
+from braces.extend.types import TensorType
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 """The value of a weight."""

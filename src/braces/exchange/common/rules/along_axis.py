@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import INT64
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.frontend.array_api.norms import vector_norm
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit, vector_norm
+from braces.extend.types import INT64, Dim
 
 Axes: TypeAlias = "Sequence[int] | int | None"
 

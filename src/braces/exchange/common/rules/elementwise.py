@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import BOOL, FLOAT32, DType, is_float, is_stored
-from braces.frontend.core import functions as ops
-from braces.ops.nn.activation import SELU_ALPHA, SELU_SCALE
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.operators import SELU_ALPHA, SELU_SCALE
+from braces.extend.types import BOOL, FLOAT32, DType, is_float, is_stored
 
 # ---- dtypes ----------------------------------------------------------------------------------
 

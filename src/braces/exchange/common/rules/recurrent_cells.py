@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.frontend.core import functions as ops
-from braces.frontend.recurrent.cell_parts import run_cell as run_steps
+from braces.extend import functions as ops
+from braces.extend.building import Var, run_cell as run_steps
+from braces.extend.types import Size
 
 Function = Callable[[Var], Var]
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import INT64, DType, is_float
 from braces.errors import ProgramError
 from braces.exchange.common.model.unsupported import SupportsRefuse
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constant_folding import numeric_range
 from braces.exchange.common.values.symbolic_arithmetic import Number
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
-from braces.ir.records import Literal
+from braces.extend import data_dependent, dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.programs import Literal
+from braces.extend.types import INT64, Dim, DType, Size, is_float
 
 OPEN_END = 10**9
 """Slice bounds from here on mean the end of the axis; no file holds a longer one."""

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import is_integer
 from braces.exchange.common.model.unsupported import SupportsRefuse
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import Dim, Size, is_integer
 
 LARGEST_DENOMINATOR = 64
 """The largest denominator of a factor of a symbolic size."""

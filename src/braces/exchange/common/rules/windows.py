@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from braces.builder.var import Var
-from braces.frontend.nn.pooling import Sizes, pool_to_sizes
+from braces.extend.building import Sizes, Var, pool_to_sizes
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:

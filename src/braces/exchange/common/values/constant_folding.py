@@ -8,10 +8,10 @@ from math import prod
 
 import numpy as np
 
-from braces.dtypes import BOOL, DType
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
+from braces.extend.types import BOOL, DType
 
 
 def check_size(shape: Sequence[int]) -> None:

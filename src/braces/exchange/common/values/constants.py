@@ -9,13 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.builder import Builder
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import INT64, DType
 from braces.exchange.common.model.weights import LARGEST_LITERAL, Array, add_persistable
-from braces.ir.records import STATE, Literal
+from braces.extend.building import Builder, Var, emit
+from braces.extend.programs import STATE, Literal
+from braces.extend.types import INT64, Dim, DType, Size
 
 Value: TypeAlias = "Var | Constant | list[Value] | None"
 """The value of a name of a model: a list for a sequence, `None` for an empty optional."""

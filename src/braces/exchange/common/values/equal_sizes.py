@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import Dim, Size
 
 
 def unify_sizes(xs: Sequence[Var]) -> list[Var]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from braces.builder.builder import Builder
-from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
 from braces.exchange.common.model.unsupported import MissingValue
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant
+from braces.extend.building import Builder, SymbolTable, Var
 
 V = TypeVar("V")
 

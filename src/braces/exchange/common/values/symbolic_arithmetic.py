@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from braces import dims
-from braces.dims import Dim
+from braces.extend import dims
+from braces.extend.types import Dim
 
 Number: TypeAlias = Any
 """A number of Python, or a size."""

@@ -9,10 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.builder import Builder
-from braces.builder.source_line import with_user_line
-from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.errors import (
     BracesError,
     FileFormatError,
@@ -39,8 +35,9 @@ from braces.exchange.onnx.reader.graph.node import GraphScope
 from braces.exchange.onnx.reader.graph.sequences import is_list, stack_list
 from braces.exchange.onnx.reader.reader import NeedsValue, OnnxReader
 from braces.exchange.onnx.types import axes_of
-from braces.frontend.core.variables import data
-from braces.program import Program
+from braces.extend.building import Builder, Var, data, with_user_line
+from braces.extend.programs import Program
+from braces.extend.types import Dim, Size
 
 
 @with_user_line

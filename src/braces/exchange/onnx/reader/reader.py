@@ -15,11 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from braces.builder.builder import Builder
-from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.common.model.names import (
     LONGEST_PREFIX,
@@ -50,8 +45,10 @@ from braces.exchange.onnx.reader.graph.node import (
 )
 from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
 from braces.exchange.onnx.reader.rules import RULES
-from braces.ir.records import PARAMETER, STATE, Source
-from braces.ops.control.construct.build import build_plain_block
+from braces.extend.building import Builder, SymbolTable, Var
+from braces.extend.constructs import build_plain_block
+from braces.extend.programs import PARAMETER, STATE, Source
+from braces.extend.types import Size, is_float
 
 T = TypeVar("T")
 MOST_NODES = 1 << 17

@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source_line import with_user_line
-from braces.builder.var import Var
-from braces.dims import Size, substitute
-from braces.dtypes import TensorType
 from braces.errors import ProgramError, UninitializedError, UnknownNameError, suggest
 from braces.exchange.common.model.weights import UPDATES
 from braces.exchange.onnx.writer.constructs.functions import list_all_outputs, opset_imports
@@ -25,14 +21,12 @@ from braces.exchange.onnx.writer.graph.graph import (
     value_info,
 )
 from braces.exchange.onnx.writer.writer import BlockExporter
-from braces.ir.records import DATA, ProgramDef
-from braces.ir.walk import resolve_body
+from braces.extend.building import Var, with_user_line
+from braces.extend.operators import Plan
+from braces.extend.programs import DATA, Program, ProgramDef, Scope, read_fetch, resolve_body
+from braces.extend.rewriting import without_other_counts
+from braces.extend.types import Size, TensorType, substitute
 from braces.lazy import onnx
-from braces.passes.training.inference_mode import without_other_counts
-from braces.program import Program
-from braces.runtime.inputs.fetches import read_fetch
-from braces.runtime.plan.plan import Plan
-from braces.scope import Scope
 
 
 @with_user_line

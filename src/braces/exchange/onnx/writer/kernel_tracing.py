@@ -14,10 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.core.jax_settings import braces_jax_settings
-from braces.define.decorator import OPS
-from braces.define.definition import Values
-from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, refuse_complex
 from braces.exchange.onnx.writer.graph.jaxpr_equation import (
@@ -28,9 +24,15 @@ from braces.exchange.onnx.writer.graph.jaxpr_equation import (
 )
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX, why_not
 from braces.exchange.onnx.writer.primitives import PRIMITIVES
-from braces.ir.records import Op
-from braces.jaxpr.convert import literal_array
-from braces.jaxpr.core.equation import eliminate_dead_equations
+from braces.extend.operators import (
+    OPS,
+    Values,
+    braces_jax_settings,
+    eliminate_dead_equations,
+    literal_array,
+)
+from braces.extend.programs import Op
+from braces.extend.types import JaxTypeConverter
 from braces.lazy import extend, jax
 
 KEYED = frozenset(

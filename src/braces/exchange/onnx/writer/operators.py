@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.dims import Dim, Shape, Size
-from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import code_of
 from braces.exchange.onnx.writer.graph.node import NodeDesc, Rule
@@ -22,6 +20,7 @@ from braces.exchange.onnx.writer.primitives.shape import (
     expand_to,
     reshape_to,
 )
+from braces.extend.types import BOOL, INT64, Dim, Shape, Size, TensorType, is_float
 
 PROMOTING: Mapping[str, str] = {
     "add": "Add", "divide": "Div", "matmul": "MatMul", "maximum": "Max", "minimum": "Min",

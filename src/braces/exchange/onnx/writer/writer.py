@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from braces.define.decorator import OPS
-from braces.dtypes import Type
 from braces.errors import BracesError, ProgramError
 from braces.exchange.onnx.writer.constructs.constructs import CONSTRUCTS
 from braces.exchange.onnx.writer.constructs.sequences import LISTS
@@ -14,7 +12,9 @@ from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.exchange.onnx.writer.kernel_tracing import write_kernel
 from braces.exchange.onnx.writer.operators import OPERATORS
-from braces.ir.records import Body, Op
+from braces.extend.operators import OPS
+from braces.extend.programs import Body, Op
+from braces.extend.types import Type
 
 MISSING = "missing"
 """The placeholder for an unsupported output, so that export goes on."""

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.dims import Dim
-from braces.dtypes import FLOAT32, INT64
 from braces.errors import BracesError
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constant_folding import (
@@ -29,6 +27,7 @@ from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Consta
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 from braces.exchange.paddle.graph.environment import Held
 from braces.exchange.paddle.graph.node import PaddleOp, Results
+from braces.extend.types import FLOAT32, INT64, Dim
 
 Fold: TypeAlias = "Callable[[PaddleOp], Array | Constant | list[Constant]]"
 """Maps an operator to an array of the dtype of its first input, or to values with dtypes."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.dtypes import DType, dtype_of
 from braces.errors import DTypeError
+from braces.extend.types import DType, dtype_of
 
 _NAMES: Mapping[int, str] = {
     0: "bool", 1: "int16", 2: "int32", 3: "int64", 4: "float16", 5: "float32", 6: "float64",

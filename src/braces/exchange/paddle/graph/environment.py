@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
-from braces.builder.var import Var
-from braces.dims import Size, product
-from braces.dtypes import ListType
 from braces.errors import ProgramError
 from braces.exchange.common.model.names import defining_scope
 from braces.exchange.common.model.unsupported import MissingValue
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.program_desc import PaddleBlock, VarDeclaration
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import ListType, Size, product
 
 T = TypeVar("T")
 

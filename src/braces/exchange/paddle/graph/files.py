@@ -19,7 +19,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from braces.dtypes import HIGHEST_RANK
 from braces.errors import BracesError, FileFormatError, visible
 from braces.exchange.common.model.sibling_files import sibling_path
 from braces.exchange.common.values.constants import Array
@@ -30,7 +29,8 @@ from braces.exchange.paddle.graph.program_desc import (
     read_description,
     read_tensor_header,
 )
-from braces.ir.files.bounded_read import check_regular, read_bounded
+from braces.extend.programs import check_regular, read_bounded
+from braces.extend.types import HIGHEST_RANK
 
 PROGRAM, PROGRAM_SUFFIX, ARRAYS_SUFFIX = "__model__", ".pdmodel", ".pdiparams"
 COMBINED = ("__params__", "params")

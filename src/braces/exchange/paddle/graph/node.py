@@ -8,9 +8,6 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dims import Dim, Shape, Size
-from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.dtypes import dtype_named
@@ -21,8 +18,9 @@ from braces.exchange.paddle.graph.environment import (
     Value,
 )
 from braces.exchange.paddle.graph.program_desc import Operator
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import Dim, DType, Shape, Size
 
 Results: TypeAlias = "Value | Mapping[str, Value | Sequence[Value]]"
 """The results of an operator: a value of its main slot, or values by slot."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.common.rules import elementwise
 from braces.exchange.common.rules.elementwise import (
     cast_to_dtype,
@@ -16,8 +14,9 @@ from braces.exchange.common.rules.elementwise import (
     thresholded_relu,
 )
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
-from braces.frontend.array_api import pointwise
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops, pointwise
+from braces.extend.building import Var
+from braces.extend.types import BOOL, INT64, is_float
 
 Function = Callable[..., Var]
 

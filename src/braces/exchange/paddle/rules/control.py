@@ -12,20 +12,17 @@ from itertools import takewhile
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import BOOL, ListType, Type
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import BlockScope, ConditionalResult, Held, Value
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import has_value, is_unwritten_array
-from braces.frontend.control import lists
-from braces.frontend.control.rnn import create_rnn
-from braces.frontend.control.while_loop import create_while
-from braces.frontend.core import functions as ops
-from braces.ir.records import Body
-from braces.ops.control.construct.build import build_block, build_switch
+from braces.extend import functions as ops, lists
+from braces.extend.building import Var
+from braces.extend.constructs import build_block, build_switch, create_rnn, create_while
+from braces.extend.programs import Body
+from braces.extend.types import BOOL, ListType, Type
 
 UNDEFINED = (1.77113e27, 1.77113e279)
 """The numbers that Paddle uses for undefined names."""

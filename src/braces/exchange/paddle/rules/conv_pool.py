@@ -6,16 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from braces.builder.append import call
-from braces.builder.var import Var
-from braces.define.core.attribute_kinds import Padding
-from braces.dims import Size
-from braces.dtypes import dtype_of
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, call
+from braces.extend.types import Padding, Size, dtype_of
 
 INT32 = dtype_of("int32")
 

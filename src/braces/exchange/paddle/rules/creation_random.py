@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import FLOAT32, INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import build_range, fill_shape
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.constant_folding import attribute_array, number_written
 from braces.exchange.paddle.graph.environment import Value
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
-from braces.frontend import random
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
-from braces.ir.records import Literal
+from braces.extend import data_dependent, dropout_noise, functions as ops, random
+from braces.extend.building import Var, emit
+from braces.extend.programs import Literal
+from braces.extend.types import FLOAT32, INT64, Dim, Size
 
 
 def _value(node: PaddleOp) -> Any:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend.array_api import data_dependent
-from braces.frontend.control.rnn import create_rnn
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.constructs import create_rnn
+from braces.extend.types import INT64
 
 # ---- pools -----------------------------------------------------------------------------------
 

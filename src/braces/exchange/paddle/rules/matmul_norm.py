@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import call
-from braces.builder.var import Var
-from braces.dims import product
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, call
+from braces.extend.types import product
 
 
 def mul(node: PaddleOp) -> Var:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from braces.builder.var import Var
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.recurrent_cells import (
     Cell,
@@ -27,8 +25,9 @@ from braces.exchange.common.rules.recurrent_cells import (
 )
 from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
+from braces.extend import dropout_noise, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import INT64
 
 ACTIVATIONS: Mapping[str, Function] = {
     "identity": ops.identity,

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dims import product
-from braces.dtypes import BOOL, INT64
 from braces.exchange.common.rules.along_axis import norm, sort, topk
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import BOOL, INT64, product
 
 Function = Callable[..., Var]
 

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.exchange.common.rules import reshape_slice_pad
 from braces.exchange.common.rules.reshape_slice_pad import (
     at_axis,
@@ -25,8 +22,9 @@ from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import slice_element
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import pooling
+from braces.extend import dims, functions as ops, pooling
+from braces.extend.building import Var
+from braces.extend.types import Dim, Size
 
 
 def reshape(node: PaddleOp) -> Var:

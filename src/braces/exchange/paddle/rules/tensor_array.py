@@ -9,16 +9,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from braces.builder.var import Var, tensor_type
-from braces.dims import product
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import BlockScope
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.graph.program_desc import ARRAYS
-from braces.frontend.control import lists
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops, lists
+from braces.extend.building import Var, tensor_type
+from braces.extend.types import INT64, product
 
 
 def has_value(names: BlockScope, name: str) -> bool:

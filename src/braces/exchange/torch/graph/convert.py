@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.dtypes import DType, dtype_of
 from braces.exchange.common.model.weights import Array
-from braces.ir.records import Source
+from braces.extend.programs import Source
+from braces.extend.types import DType, dtype_of
 
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 

@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Size
 from braces.errors import ProgramError
 from braces.exchange.torch.graph.convert import is_torch
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import Size
 
 
 @dataclass(frozen=True)

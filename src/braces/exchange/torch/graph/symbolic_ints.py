@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.errors import ShapeError
 from braces.exchange.common.model.names import dimension_name
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, dims, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import Dim, Size
 
 SIZE_ARITHMETIC: Mapping[str, Callable[[Size, Size], Size]] = {
     "Add": sizes.plus, "Mul": sizes.times, "Max": sizes.largest, "Min": sizes.smallest,

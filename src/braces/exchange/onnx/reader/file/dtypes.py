@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.dtypes import SHORT_NAMES, DType
 from braces.errors import DTypeError, ProgramError
 from braces.exchange.common.values.constants import Array
+from braces.extend.types import SHORT_NAMES, DType
 from braces.lazy import onnx
 
 LARGEST_DENSE = 1 << 28

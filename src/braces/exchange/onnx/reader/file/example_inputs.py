@@ -7,8 +7,6 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.dims import Dim, Size
-from braces.dtypes import TensorType
 from braces.errors import (
     DTypeError,
     FeedError,
@@ -19,8 +17,8 @@ from braces.errors import (
 )
 from braces.exchange.common.model.names import dimension_name
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
-from braces.ir.records import VarInfo
-from braces.runtime.inputs.feeds import convert_feed
+from braces.extend.programs import VarInfo, convert_feed
+from braces.extend.types import Dim, Size, TensorType
 
 Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 

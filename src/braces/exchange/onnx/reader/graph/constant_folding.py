@@ -14,10 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import BOOL, INT64, ListType, is_float
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constant_folding import (
     as_typed_array,
@@ -29,6 +25,9 @@ from braces.exchange.common.values.constant_folding import (
 from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant, Value
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 from braces.exchange.onnx.reader.graph.node import OnnxNode
+from braces.extend import dims
+from braces.extend.building import Var
+from braces.extend.types import BOOL, INT64, Dim, ListType, Size, is_float
 
 Fold: TypeAlias = "Callable[..., Array | Constant | list[Array]]"
 """Maps a node and the arrays of its inputs to an array, or to one array per output.

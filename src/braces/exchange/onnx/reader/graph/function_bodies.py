@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from braces.builder.var import Var
-from braces.dims import Dim, Shape
-from braces.dtypes import DType, ListType
 from braces.errors import ProgramError
 from braces.exchange.common.model.names import RECOMPUTE
 from braces.exchange.common.values.constants import Constant, Value
@@ -19,6 +16,8 @@ from braces.exchange.onnx.reader.graph.node import (
     OnnxNode,
     operator_of,
 )
+from braces.extend.building import Var
+from braces.extend.types import Dim, DType, ListType, Shape
 from braces.lazy import onnx
 
 

@@ -8,9 +8,6 @@ from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dims import Shape, Size
-from braces.dtypes import DType, ListType
 from braces.errors import ProgramError
 from braces.exchange.common.model.names import defining_scope
 from braces.exchange.common.model.unsupported import MissingValue
@@ -20,6 +17,8 @@ from braces.exchange.onnx.reader.file.dtypes import array_of, dtype_named
 from braces.exchange.onnx.reader.file.schema_check import attributes_of, output_dtype_sources
 from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
 from braces.exchange.onnx.reader.graph.value_numbering import ValueNumbers
+from braces.extend.building import Var
+from braces.extend.types import DType, ListType, Shape, Size
 from braces.lazy import onnx
 
 T = TypeVar("T")

@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
 from braces.exchange.common.values.constants import MOST_ELEMENTS
 from braces.exchange.onnx.reader.graph.node import GraphScope, OnnxNode, operator_of
-from braces.frontend.array_api import data_dependent
+from braces.extend import data_dependent
+from braces.extend.building import Var, emit
+from braces.extend.types import INT64, Dim, Size, is_integer
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
 """Operators that change neither numbers nor their order."""

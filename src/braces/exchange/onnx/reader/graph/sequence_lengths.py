@@ -11,15 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from braces import dims
-from braces.builder.builder import current_program
-from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import ListType, TensorType
-from braces.frontend.control.construct import new_dim
-from braces.ir.records import Body, Op, VarInfo
-from braces.ir.views import BlockView, LoopView, SwitchView, view_of
+from braces.extend import dims
+from braces.extend.building import SymbolTable, Var, current_program
+from braces.extend.constructs import BlockView, LoopView, SwitchView, view_of
+from braces.extend.programs import Body, Op, VarInfo
+from braces.extend.types import Dim, ListType, Size, TensorType, new_dim
 
 CHANGES = {
     "list_add": 0, "list_add_at": 0, "list_erase": -1, "list_insert": 1, "list_pop": -1,

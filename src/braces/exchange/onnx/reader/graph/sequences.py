@@ -14,20 +14,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from braces.builder.append import apply, emit
-from braces.builder.builder import current_program
-from braces.builder.var import Var, tensor_type
-from braces.dims import Dim, Shape, Size
-from braces.dtypes import ListType, TensorType, Type, unifies
 from braces.errors import DTypeError, ProgramError
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
 from braces.exchange.onnx.reader.graph.node import NodeReader
-from braces.frontend.control import lists
-from braces.ir.views import LoopView
-from braces.ops.control.construct.build import build_block, build_loop_around
-from braces.ops.lists.list_to_array import append_stack
-from braces.ops.lists.stack import EMPTY, INDEX_TYPE, list_attrs
+from braces.extend import lists
+from braces.extend.building import (
+    EMPTY,
+    INDEX_TYPE,
+    Var,
+    append_stack,
+    apply,
+    current_program,
+    emit,
+    list_attrs,
+    tensor_type,
+)
+from braces.extend.constructs import LoopView, build_block, build_loop_around
+from braces.extend.types import Dim, ListType, Shape, Size, TensorType, Type, unifies
 
 
 def is_list(value: Value) -> TypeGuard[Var]:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from braces.dims import Dim, Size
-from braces.dtypes import INT64, ListType, TensorType, Type
 from braces.exchange.onnx.writer.constructs.functions import (
     OutputNames,
     Write,
@@ -26,8 +24,8 @@ from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.exchange.onnx.writer.primitives.shape import add_axes, fill_type
-from braces.ir.views import LoopView, PartitionView, SwitchView
-from braces.ir.views.partition import Case
+from braces.extend.constructs import Case, LoopView, PartitionView, SwitchView
+from braces.extend.types import INT64, Dim, ListType, Size, TensorType, Type
 
 SIZE = TensorType(INT64, (1,))
 

@@ -20,8 +20,6 @@ from itertools import chain, count
 from os.path import commonpath
 from typing import Any, TypeAlias
 
-from braces.dims import Dim
-from braces.dtypes import TensorType
 from braces.exchange.common.model.names import FUNCTIONS, RECOMPUTE
 from braces.exchange.onnx.types import axes_of
 from braces.exchange.onnx.writer.graph.graph import (
@@ -33,11 +31,11 @@ from braces.exchange.onnx.writer.graph.graph import (
     rename_values,
 )
 from braces.exchange.onnx.writer.graph.node import NodeDesc
-from braces.ir.records import Body
-from braces.ir.views import BlockView
+from braces.extend.constructs import LOOP, BlockView
+from braces.extend.programs import Body
+from braces.extend.rewriting import data_dependent_size
+from braces.extend.types import Dim, TensorType
 from braces.lazy import onnx
-from braces.ops.control.loop.op import LOOP
-from braces.passes.cleanup.dead_code import data_dependent_size
 
 Write: TypeAlias = "Callable[[OnnxGraph, Body, Sequence[str]], list[str]]"
 """Exports a block with these names of its parameters; returns the names of its results."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from braces.dtypes import INT64, ListType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, code_of
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import NodeDesc, Rule
 from braces.exchange.onnx.writer.primitives.shape import fill_type
+from braces.extend.types import INT64, ListType, TensorType
 
 
 def empty(n: NodeDesc) -> str:

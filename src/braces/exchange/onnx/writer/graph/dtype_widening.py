@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import ml_dtypes
 import numpy as np
 
-from braces.dtypes import BOOL, FLOAT32, INT32, INT64, SHORT_NAMES, DType
 from braces.errors import DTypeError
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
+from braces.extend.types import BOOL, FLOAT32, INT32, INT64, SHORT_NAMES, DType
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from braces.errors import ProgramError
 from braces.exchange.onnx.writer.graph.graph import code_of
-from braces.ir.files.atomic_write import refuse_unwritable, replace_atomically, write_atomically
+from braces.extend.programs import refuse_unwritable, replace_atomically, write_atomically
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 30

@@ -12,10 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from braces.dims import Call, Dim, Shape, Size
-from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_float, is_narrow
 from braces.errors import DTypeError, ShapeError
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
+from braces.extend.types import (
+    INT64,
+    Call,
+    Dim,
+    DType,
+    ListType,
+    Shape,
+    Size,
+    TensorType,
+    Type,
+    is_float,
+    is_narrow,
+)
 from braces.lazy import onnx
 
 OPSET, IR_VERSION = 21, 10

@@ -8,12 +8,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from braces.define.jax_types import JaxTypeConverter
-from braces.dims import Shape, Size
-from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
+from braces.extend.types import DType, JaxTypeConverter, Shape, Size, TensorType
 from braces.lazy import jax
 
 WORD = np.dtype(np.uint32)

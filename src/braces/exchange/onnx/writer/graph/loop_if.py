@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from braces.dims import Shape, Size
-from braces.dtypes import BOOL, INT64, TensorType, Type
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, value_info
+from braces.extend.types import BOOL, INT64, Shape, Size, TensorType, Type
 
 SCALAR = TensorType(INT64, ())
 LEAST = -(2**63)

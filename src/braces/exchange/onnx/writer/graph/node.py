@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from braces.dtypes import TensorType, Type
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.ir.records import Op
+from braces.extend.programs import Op
+from braces.extend.types import TensorType, Type
 
 
 @dataclass(frozen=True)

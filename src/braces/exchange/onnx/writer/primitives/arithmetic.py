@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from braces.dtypes import BOOL, FLOAT32, FLOAT64, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
+from braces.extend.types import BOOL, FLOAT32, FLOAT64, is_float
 
 SAME: Mapping[str, str] = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",

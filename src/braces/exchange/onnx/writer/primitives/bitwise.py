@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from braces.dtypes import FLOAT32, FLOAT64, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
+from braces.extend.types import FLOAT32, FLOAT64, INT64, DType
 
 
 def unsigned(dtype: DType) -> DType:

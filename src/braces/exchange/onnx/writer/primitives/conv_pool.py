@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from braces.dims import Size
-from braces.dtypes import is_float
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import dilate_axis, pad_edges, reshape_to
+from braces.extend.operators import BY_XLA
+from braces.extend.types import Size, is_float
 from braces.lazy import extend, jax
-from braces.ops.conv_pool.cpu_algorithms import BY_XLA
 
 Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
 """Combines two windows: the names of an element of each array."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from braces import dims
-from braces.dtypes import TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import reshape_to
+from braces.extend import dims
+from braces.extend.types import TensorType
 
 
 def contraction(e: ExportedEquation, x: str, y: str) -> str:

@@ -13,8 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from braces.dims import Size
-from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
@@ -24,6 +22,7 @@ from braces.exchange.onnx.writer.primitives.shape import (
     expand_to,
     pad_edges,
 )
+from braces.extend.types import BOOL, INT64, Size, is_float
 
 CLIP, FILL, PROMISE_IN_BOUNDS = "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.dims import product
-from braces.dtypes import INT64, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.primitives.shape import add_axes, arange_to, reshape_to
+from braces.extend.types import INT64, TensorType, product
 from braces.lazy import extend, jax, jnp, keys
 
 TURNS = (13, 15, 26, 6), (17, 29, 16, 24)

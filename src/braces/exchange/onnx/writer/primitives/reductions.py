@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from braces.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.conv_pool import identity_element
+from braces.extend.types import BOOL, FLOAT32, INT32, INT64, DType
 
 
 def reduced(kind: str, e: ExportedEquation, x: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from braces.dims import Shape, Size
-from braces.dtypes import INT64, DType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import reverse_axes
+from braces.extend.types import INT64, DType, Shape, Size, TensorType
 
 
 def reshape_to(g: OnnxGraph, x: str, shape: Sequence[Size]) -> str:

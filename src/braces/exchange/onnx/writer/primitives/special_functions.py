@@ -14,13 +14,9 @@ from typing import Any
 import numpy as np
 
 from braces import lazy
-from braces.dtypes import FLOAT64
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
-from braces.ops.special.incomplete_gamma_beta import (
-    above_over_density,
-    below_over_density,
-    beta_part_below,
-)
+from braces.extend.operators import above_over_density, below_over_density, beta_part_below
+from braces.extend.types import FLOAT64
 
 jnp: Any = lazy.jnp
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import (
     as_float,
     clamp,
@@ -15,7 +14,8 @@ from braces.exchange.common.rules.elementwise import (
     softplus,
 )
 from braces.exchange.torch.rules.tensor.arithmetic import operand
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
 
 
 def gelu(x: Var, *, approximate: str = "none") -> Var:

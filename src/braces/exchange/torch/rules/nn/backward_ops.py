@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.torch.rules.nn.conv_pool import avg_pool, convolution, max_pool
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
-from braces.frontend.core import functions as ops
-from braces.passes.autodiff.reverse_mode import gradients
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.rewriting import gradients
+from braces.extend.types import INT64, Size
 
 
 def pull_back(

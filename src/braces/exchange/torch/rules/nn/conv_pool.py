@@ -6,16 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from braces.builder.append import call
-from braces.builder.var import Var
-from braces.define.core.attribute_kinds import Padding
-from braces.dims import Size
-from braces.dtypes import INT64
 from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, call
+from braces.extend.types import INT64, Padding, Size
 
 Ints = Sequence[int] | int
 

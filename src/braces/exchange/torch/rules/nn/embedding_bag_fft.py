@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers, constant
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.reductions import norm
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import INT64, Size
 
 SUM, MEAN = 0, 1
 

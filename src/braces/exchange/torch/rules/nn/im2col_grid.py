@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import INT64
 from braces.errors import ShapeError
 from braces.exchange.common.model.weights import Array
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.nn.conv_pool import Ints, batched, both_ends, per_axis
-from braces.frontend import random
-from braces.frontend.core import functions as ops
-from braces.ir.records import Literal
+from braces.extend import dims, functions as ops, random
+from braces.extend.building import Var, call, emit
+from braces.extend.programs import Literal
+from braces.extend.types import INT64, Size
 
 RANKS = (1, 2, 3)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import INT64, is_float
 from braces.exchange.common.rules import elementwise as numbers
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.frontend.autodiff.custom_gradient import custom_gradient
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.constructs import custom_gradient
+from braces.extend.types import INT64, is_float
 
 MEAN = 1
 LOSS_REDUCTIONS: Mapping[int, Callable[[Var], Var]] = {

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf, sqrt
 from typing import Any
 
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.dtypes import BOOL
 from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
+from braces.extend import dropout_noise, functions as ops
+from braces.extend.building import Var, call, emit
+from braces.extend.types import BOOL
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:

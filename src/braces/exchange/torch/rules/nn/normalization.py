@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.dims import Size, product
-from braces.dtypes import FLOAT32, INT64, DType
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, call, emit
+from braces.extend.types import FLOAT32, INT64, DType, Size, product
 
 
 def batch_norm(

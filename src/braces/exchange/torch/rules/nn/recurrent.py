@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.recurrent_cells import (
     Cell,
     Function,
@@ -17,8 +16,8 @@ from braces.exchange.common.rules.recurrent_cells import (
     rnn_step,
     run_cell,
 )
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
+from braces.extend import dropout_noise, functions as ops
+from braces.extend.building import Var
 
 
 def layers(

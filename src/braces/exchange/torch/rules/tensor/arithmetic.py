@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
 from braces.exchange.common.rules import elementwise
 from braces.exchange.common.rules.elementwise import (
     as_float,
@@ -23,9 +19,10 @@ from braces.exchange.common.rules.elementwise import (
 )
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
-from braces.frontend.array_api import pointwise
-from braces.frontend.core import functions as ops
-from braces.ir.records import Literal
+from braces.extend import functions as ops, pointwise
+from braces.extend.building import Var, emit
+from braces.extend.programs import Literal
+from braces.extend.types import BOOL, FLOAT32, INT64, Dim, DType, is_float
 
 # ---- dtypes ----------------------------------------------------------------------------------
 

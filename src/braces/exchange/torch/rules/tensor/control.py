@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dtypes import BOOL
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import scalar
-from braces.frontend.control.rnn import create_rnn
-from braces.frontend.control.while_loop import create_while
-from braces.frontend.core import functions as ops
-from braces.ops.control.construct.build import build_block, build_switch
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.constructs import build_block, build_switch, create_rnn, create_while
+from braces.extend.types import BOOL
 
 Graph = Callable[..., list[Any]]
 

@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import BOOL, FLOAT32, INT64, DType
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, promoted_dtype
-from braces.frontend import random
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
-from braces.ir.records import Literal
+from braces.extend import data_dependent, dropout_noise, functions as ops, random
+from braces.extend.building import Var, emit
+from braces.extend.programs import Literal
+from braces.extend.types import BOOL, FLOAT32, INT64, DType, Size
 
 Sizes = Sequence[Size]
 

@@ -10,17 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Shape, Size
-from braces.dtypes import BOOL, INT64, is_float, is_integer
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.nonzero_unique import mask_indices, mask_ranks
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import BOOL, INT64, Shape, Size, is_float, is_integer
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 """The reductions of scatters, by torch's names."""

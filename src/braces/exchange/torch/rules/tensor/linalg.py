@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dtypes import INT32
 from braces.errors import ProgramError
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import INT32
 
 
 def _no_errors(matrices: Var) -> Var:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import BOOL, INT64
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.shape import broadcast_tensors
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import BOOL, INT64, Dim, Size
 
 
 def mask_indices(mask: Var) -> list[Var]:

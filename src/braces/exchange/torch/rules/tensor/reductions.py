@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.common.rules.along_axis import Axes, norm, normalize_axes, sort
 from braces.exchange.common.rules.elementwise import as_float, cast_to_dtype
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import BOOL, INT64, is_float
 
 
 def reduction_rule(op_type: str) -> Callable[..., Var]:

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import (
@@ -30,8 +26,9 @@ from braces.exchange.common.rules.reshape_slice_pad import (
 )
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.arithmetic import promoted_dtype
-from braces.frontend.core import functions as ops
-from braces.frontend.nn.pooling import pixel_shuffle
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit, pixel_shuffle
+from braces.extend.types import Dim, Size
 
 Sizes = Sequence[Size]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import INT64, is_float
 from braces.exchange.common.rules.along_axis import sort, topk
 from braces.exchange.common.rules.elementwise import as_float
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import INT64, Dim, is_float
 
 
 def cumulative_extreme_rule(op_type: str) -> Callable[..., tuple[Var, Var]]:

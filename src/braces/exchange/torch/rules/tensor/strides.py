@@ -7,17 +7,15 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Size
 from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant
 from braces.exchange.torch.graph.storage_aliasing import Storage, StorageLayout
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import Size
 
 Sizes = Sequence[Size]
 

@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from braces.builder.var import Var
-from braces.dims import Dim, Size, product
-from braces.dtypes import BOOL, FLOAT64, INT64
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant
 from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
 from braces.exchange.torch.rules.tensor import arithmetic
 from braces.exchange.torch.rules.tensor.arithmetic import operand
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import BOOL, FLOAT64, INT64, Dim, Size, product
 
 
 def of_size(x: Var, axis: int | None = None) -> Size | list[Size]:

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Size
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
 from braces.exchange.onnx.reader.rules.nn.quantized import integer_matmul, squeeze_parameter
-from braces.frontend.core import functions as ops
-from braces.ir.records import Literal
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.programs import Literal
+from braces.extend.types import Size
 
 DOMAIN = "com.microsoft"
 FILTER = -10000.0

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.dims import Size, product
 from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
@@ -14,7 +11,9 @@ from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import conv
 from braces.exchange.onnx.reader.rules.nn.matmul_norm import gemm, layer_norm
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, call, emit
+from braces.extend.types import Size, product
 
 DOMAIN = "com.microsoft"
 OLDEST_EPSILON = 1e-12

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
@@ -22,7 +21,8 @@ from braces.exchange.onnx.reader.rules.nn.quantized import (
 )
 from braces.exchange.onnx.reader.rules.nn.recurrent import RECURRENT
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
 
 DOMAIN = "com.microsoft"
 

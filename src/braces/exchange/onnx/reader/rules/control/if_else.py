@@ -12,12 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.builder import current_program
-from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, tensor_type, visible_var
-from braces.dims import Size
-from braces.dtypes import ListType, TensorType, Type, unifies
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.graph.node import GraphScope, OnnxNode
 from braces.exchange.onnx.reader.graph.sequences import (
@@ -28,9 +22,17 @@ from braces.exchange.onnx.reader.graph.sequences import (
     stack_list,
 )
 from braces.exchange.onnx.reader.rules.control.row_wise_branch import match_row_wise
-from braces.frontend.control import lists
-from braces.frontend.core import functions as ops
-from braces.ops.control.construct.build import build_switch, close_block
+from braces.extend import functions as ops, lists
+from braces.extend.building import (
+    SymbolTable,
+    Var,
+    current_program,
+    emit,
+    tensor_type,
+    visible_var,
+)
+from braces.extend.constructs import build_switch, close_block
+from braces.extend.types import ListType, Size, TensorType, Type, unifies
 
 Pair: TypeAlias = "tuple[Value, Value]"
 GRAPHS = ("else_branch", "then_branch")

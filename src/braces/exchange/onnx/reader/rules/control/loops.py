@@ -14,10 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.builder import current_program
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import INT64, TensorType, Type
 from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import scalar
 from braces.exchange.common.values.constants import Constant, Value
@@ -35,11 +31,10 @@ from braces.exchange.onnx.reader.graph.sequences import (
 )
 from braces.exchange.onnx.reader.rules.control.if_else import branch
 from braces.exchange.onnx.reader.rules.tensor.scatter import reverse_prefix
-from braces.frontend.control.while_loop import create_while
-from braces.frontend.core import functions as ops
-from braces.ir.views import LoopView
-from braces.ops.control.construct.build import build_block, build_loop_around
-from braces.ops.lists.stack import INDEX_TYPE
+from braces.extend import functions as ops
+from braces.extend.building import INDEX_TYPE, Var, current_program
+from braces.extend.constructs import LoopView, build_block, build_loop_around, create_while
+from braces.extend.types import INT64, Dim, Size, TensorType, Type
 
 LONGEST_UNROLLED = 256
 """The largest trip count of a loop over sequences that is unrolled."""

@@ -17,17 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braces.builder.builder import current_program
-from braces.builder.var import Var, tensor_type
-from braces.dtypes import BOOL, TensorType
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, OnnxNode
-from braces.frontend.control.construct import new_dim
-from braces.frontend.core import functions as ops
-from braces.ir.records import Body
+from braces.extend import functions as ops
+from braces.extend.building import Var, current_program, tensor_type
+from braces.extend.constructs import analyze_row_axes, build_block, build_partition
+from braces.extend.programs import Body
+from braces.extend.types import BOOL, TensorType, new_dim
 from braces.lazy import onnx
-from braces.ops.control.batch_axis.masking import analyze_row_axes
-from braces.ops.control.construct.build import build_block, build_partition
 
 
 def match_row_wise(node: OnnxNode) -> tuple[Value, ...] | None:

@@ -10,9 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var, tensor_type
-from braces.dtypes import TensorType
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
@@ -26,7 +23,9 @@ from braces.exchange.onnx.reader.graph.sequences import (
     list_of,
     stack_list,
 )
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit, tensor_type
+from braces.extend.types import TensorType
 
 LAST = -1
 

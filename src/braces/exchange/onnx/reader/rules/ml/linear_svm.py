@@ -7,8 +7,6 @@ from itertools import combinations
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import FLOAT32
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
@@ -19,7 +17,9 @@ from braces.exchange.onnx.reader.rules.ml.scores import (
     labels_of,
     transform_of,
 )
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import FLOAT32
 
 
 def batched_features(node: OnnxNode) -> Var:

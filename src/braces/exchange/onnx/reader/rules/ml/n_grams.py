@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import FLOAT32, INT64, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.ml.linear_svm import batched_features
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import FLOAT32, INT64, is_float
 
 TEXTS = "Turn texts into numbers before the model."
 

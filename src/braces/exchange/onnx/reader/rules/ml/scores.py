@@ -11,11 +11,11 @@ from math import sqrt
 
 import numpy as np
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import OnnxNode
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
 
 NOTHING = 1e-7
 """The largest absolute score that SOFTMAX_ZERO treats as zero."""

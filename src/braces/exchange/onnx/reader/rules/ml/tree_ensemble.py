@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import DType
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
@@ -20,7 +17,9 @@ from braces.exchange.onnx.reader.rules.ml.tree_traversal import (
     as_variable,
     reached_leaves,
 )
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import DType
 
 MOST_TARGETS = 1 << 20
 """The largest number of targets; each row has a number for each."""

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import FLOAT32, INT64, DType, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
@@ -35,7 +33,9 @@ from braces.exchange.onnx.reader.rules.ml.tree_ensemble import (
     integer_attribute,
 )
 from braces.exchange.onnx.reader.rules.ml.tree_traversal import Nodes, reached_leaves
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import FLOAT32, INT64, DType, is_float
 
 MOST_WEIGHTS = 1 << 20
 """The largest padded table of leaf weights, unless the file itself has more weights."""

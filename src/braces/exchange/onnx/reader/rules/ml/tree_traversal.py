@@ -23,14 +23,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from braces.builder.var import Var
-from braces.dtypes import INT32, DType
 from braces.errors import BracesError
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import OnnxNode
-from braces.frontend.control.rnn import create_rnn
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.constructs import create_rnn
+from braces.extend.types import INT32, DType
 
 DEEPEST = 512
 """The most levels of a tree; each is an iteration of the loop."""

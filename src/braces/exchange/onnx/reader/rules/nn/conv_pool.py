@@ -6,17 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.define.core.attribute_kinds import Padding
-from braces.dims import Shape, Size, divide_exactly, product
-from braces.dtypes import is_float
 from braces.exchange.common.rules.reshape_slice_pad import pad_or_crop
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
-from braces.ops.conv_pool.cpu_algorithms import dilated_span
-from braces.ops.indexing.symbolic_slice import as_number
+from braces.extend import functions as ops
+from braces.extend.building import Var, as_number, call, emit
+from braces.extend.operators import dilated_span
+from braces.extend.types import Padding, Shape, Size, divide_exactly, is_float, product
 
 Ints: TypeAlias = "Sequence[int]"
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
-from braces.passes.autodiff.reverse_mode import gradients
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.rewriting import gradients
 
 DOMAIN = "ai.onnx.preview.training"
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import call, emit
-from braces.builder.var import Var
-from braces.dtypes import ONE_BYTE, DType, is_float
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import build_convolution
-from braces.frontend.core import functions as ops
-from braces.ir.records import Literal
+from braces.extend import functions as ops
+from braces.extend.building import Var, call, emit
+from braces.extend.programs import Literal
+from braces.extend.types import ONE_BYTE, DType, is_float
 
 EXACT = 2**24
 """The bound below which float32 sums of integer products are exact."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.builder.var import Var
 from braces.exchange.common.rules.recurrent_cells import (
     Cell,
     Function,
@@ -20,7 +19,8 @@ from braces.exchange.common.rules.recurrent_cells import (
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.tensor import arithmetic
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
 
 
 def affine(x: Var, alpha: float, beta: float) -> Var:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import DType
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import Dim, DType, Size
 
 OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
 """The coordinate mode of models that cannot specify one."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import ml_dtypes
 
-from braces.builder.var import Var
-from braces.dtypes import STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.common.rules.elementwise import (
     cast_to_dtype,
     clamp,
@@ -24,7 +22,9 @@ from braces.exchange.common.rules.elementwise import (
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var
+from braces.extend.types import STORED, DType, is_float, is_narrow, is_stored
 
 POWERS = STORED["f8e8m0fnu"]
 """The dtype of powers of two: exponents without sign or mantissa."""

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import FLOAT32, FLOAT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var
+from braces.extend.types import FLOAT32, FLOAT64, Size
 
 LENGTH, AXIS_IS_INPUT = "The length of a transform", 20
 """The name of a length in messages; the version of `DFT` in which the axis became an input."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import INT64
 
 
 def nonzero(node: OnnxNode) -> Var:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import BOOL, FLOAT32, INT32
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend import random
-from braces.frontend.core import functions as ops
-from braces.frontend.nn import dropout_noise
+from braces.extend import dropout_noise, functions as ops, random
+from braces.extend.building import Var, emit
+from braces.extend.types import BOOL, FLOAT32, INT32
 
 MASKS_ARE_BOOLS = 10
 """The version in which the mask of `Dropout` became bool; before, it had the input's dtype."""

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import emit
-from braces.builder.builder import current_program
-from braces.builder.var import Var
-from braces.dims import product
-from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.frontend.core import functions as ops
-from braces.ir.records import DATA
-from braces.ir.walk import dimensions
+from braces.extend import functions as ops
+from braces.extend.building import Var, current_program, emit
+from braces.extend.programs import DATA
+from braces.extend.types import BOOL, INT64, DType, TensorType, dimensions, is_float, product
 
 Reduction = Callable[..., Var]
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import is_integer
 from braces.exchange.common.rules.reshape_slice_pad import number_of, range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode
@@ -20,8 +15,9 @@ from braces.exchange.onnx.reader.graph.run_time_sizes import (
     as_sizes,
     sizes_at,
 )
-from braces.frontend.array_api import data_dependent
-from braces.frontend.core import functions as ops
+from braces.extend import data_dependent, dims, functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import Dim, Size, is_integer
 
 
 def run_time_shape(node: OnnxNode, x: Var, parts: Sequence[Part]) -> list[Size]:

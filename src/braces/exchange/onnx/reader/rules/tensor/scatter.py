@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import as_computable
-from braces.frontend.core import functions as ops
+from braces.extend import functions as ops
+from braces.extend.building import Var, emit
+from braces.extend.types import INT64
 
 REDUCTIONS = {"none": "set", "mul": "mul", "min": "min", "max": "max"}
 """The reductions of updates; sums have operators of their own."""

@@ -8,11 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from braces import dims
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
 from braces.exchange.common.rules.reshape_slice_pad import (
     OPEN_END,
@@ -44,8 +39,9 @@ from braces.exchange.onnx.reader.rules.tensor.run_time_shapes import (
     run_time_range,
     run_time_shape,
 )
-from braces.frontend.core import functions as ops
-from braces.frontend.nn.pooling import pixel_shuffle
+from braces.extend import dims, functions as ops
+from braces.extend.building import Var, emit, pixel_shuffle
+from braces.extend.types import FLOAT32, Size
 
 
 def constant(node: OnnxNode) -> Constant:

@@ -1,0 +1,36 @@
+"""Programs as records: operators, variables, bodies, literals, and their files.
+
+A program is immutable data. `Op` has a type, inputs and outputs by slot, and attributes;
+`Body` is a list of operators with parameters and results; `ProgramDef` is a whole program.
+Files are read with bounds on everything, and written to a temporary file that replaces the
+target at the end.
+"""
+
+from braces.ir import serde as serde
+from braces.ir.files.atomic_write import (
+    refuse_unwritable as refuse_unwritable,
+    replace_atomically as replace_atomically,
+    write_atomically as write_atomically,
+)
+from braces.ir.files.bounded_read import (
+    check_regular as check_regular,
+    read_bounded as read_bounded,
+)
+from braces.ir.names import LONGEST_NAME as LONGEST_NAME
+from braces.ir.records import (
+    DATA as DATA,
+    PARAMETER as PARAMETER,
+    STATE as STATE,
+    VALUE as VALUE,
+    Body as Body,
+    Literal as Literal,
+    Op as Op,
+    ProgramDef as ProgramDef,
+    Source as Source,
+    VarInfo as VarInfo,
+)
+from braces.ir.walk import resolve_body as resolve_body
+from braces.program import Program as Program
+from braces.runtime.inputs.feeds import convert_feed as convert_feed
+from braces.runtime.inputs.fetches import read_fetch as read_fetch
+from braces.scope import Scope as Scope
