@@ -162,7 +162,7 @@ def test_losses_do_not_broadcast(loss: str) -> None:
         column, row = br.data("column", ["b", 1]), br.data("row", ["b"])
         with pytest.raises(ShapeError, match="needs two equal shapes"):
             attrgetter(loss)(br)(column, row)
-        assert str(getattr(br, loss)(row, 1.0).type) == "f32[b]"
+        assert str(attrgetter(loss)(br)(row, 1.0).type) == "f32[b]"
 
 
 def test_losses_along_an_axis_need_equal_shapes() -> None:
