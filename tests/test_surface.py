@@ -228,6 +228,12 @@ def test_br_has_what_everybody_types() -> None:
     assert len(dir(br)) <= MOST_NAMES
 
 
+def test_the_word_for_an_activation_is_act() -> None:
+    functions = [getattr(PLACES[place], name) for place, name in NAMES]
+    layers = [function for function in functions if inspect.isfunction(function)]
+    assert not [one for one in layers if "activation" in inspect.signature(one).parameters]
+
+
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
 def test_the_table_of_homes_says_where_functions_are(name: str) -> None:
     assert name in dir(getattr(br, ELSEWHERE[name]))

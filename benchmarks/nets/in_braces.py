@@ -94,7 +94,7 @@ def transformer(net: Transformer, x: br.Var) -> br.Var:
     h = h + br.parameter("positions", [net.length, net.width])
     for i in range(net.layers):
         h = br.layers.transformer_encoder_layer(
-            h, net.heads, norm_first=True, causal=True, activation=_gelu, name=f"layer{i}"
+            h, net.heads, norm_first=True, causal=True, act=_gelu, name=f"layer{i}"
         )
     return br.fc(br.layer_norm(h, name="norm"), net.words, name="logits")
 

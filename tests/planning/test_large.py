@@ -23,7 +23,7 @@ def model(
         x = br.embedding(ids, [vocabulary, WIDTH], name="tokens") + places
         for at in range(layers):
             x = br.layers.transformer_encoder_layer(
-                x, 12, 4 * WIDTH, activation="gelu", norm_first=True, causal=True,
+                x, 12, 4 * WIDTH, act="gelu", norm_first=True, causal=True,
                 name=f"layer{at}",
             )  # fmt: skip
         scores = br.fc(br.layer_norm(x), vocabulary, bias=False, name="head")

@@ -59,7 +59,7 @@ def test_one_step_after_the_other_with_a_cache_gives_what_all_at_once_does(
 ) -> None:
     def layers(x: Any, seen: Any, caches: Any) -> Any:
         h, first = encoder(x, 4, causal=True, rotary=True, key_value_heads=2, cache=caches[0])
-        h, second = decoder(h, seen, 4, norm_first=True, activation="gelu", cache=caches[1])
+        h, second = decoder(h, seen, 4, norm_first=True, act="gelu", cache=caches[1])
         return h, [first, second]
 
     encoder = br.shared(br.layers.transformer_encoder_layer, name="enc")
@@ -232,7 +232,7 @@ BAD: list[tuple[Any, str]] = [
         lambda x, m: br.multi_head_attention(x, 2, cache=_cache(4)),
         "a cache of its rows, heads and size",
     ),
-    (lambda x, m: br.layers.transformer_encoder_layer(x, 2, activation="geluu"), "gelu"),
+    (lambda x, m: br.layers.transformer_encoder_layer(x, 2, act="geluu"), "gelu"),
     (
         lambda x, m: br.layers.transformer_decoder_layer(x, x[0], 2),
         "transformer_decoder_layer takes",

@@ -78,7 +78,7 @@ def transformer_encoder_layer(
     lengths: Any = None,
     causal: bool = False,
     norm_first: bool = False,
-    activation: Activation = "relu",
+    act: Activation = "relu",
     dropout: float = 0.0,
     epsilon: float = 1e-5,
     bias: bool = True,
@@ -91,7 +91,7 @@ def transformer_encoder_layer(
 
         x = norm1(x + attention(x))              norm_first:  x = x + attention(norm1(x))
         x = norm2(x + products(x))                            x = x + products(norm2(x))
-        products(x) = activation(x @ hidden.w + hidden.b) @ out.w + out.b
+        products(x) = act(x @ hidden.w + hidden.b) @ out.w + out.b
 
     The layer is a plain block with the parameters `attention/q.w`, …, `norm1.scale`, …,
     `hidden.w` and `out.w`. With `causal=True` it is the decoder-only layer of a language model.
@@ -107,7 +107,7 @@ def transformer_encoder_layer(
         causal: Whether a step attends only to itself and earlier steps.
         norm_first: Whether the input of a sublayer is normalized (pre-norm), as in most deep
             models.
-        activation: The name of an operator, or a function.
+        act: The name of an operator, or a function.
         dropout: The probability of dropping attention weights, hidden activations and outputs
             of sublayers; `prog.for_test()` drops none.
         epsilon: The epsilon of the norms.
@@ -149,9 +149,7 @@ def transformer_encoder_layer(
 
     def layer() -> tuple[Any, ...]:
         h = around(zero_padding(valid, x), "norm1", attention)
-        return zero_padding(
-            valid, around(h, "norm2", around.products(hidden, activation))
-        ), *caches
+        return zero_padding(valid, around(h, "norm2", around.products(hidden, act))), *caches
 
     result = compose_block(name or what, layer)
     return result[0] if cache is None else result
@@ -178,7 +176,7 @@ def transformer_decoder_layer(
     memory_lengths: Any = None,
     causal: bool = True,
     norm_first: bool = False,
-    activation: Activation = "relu",
+    act: Activation = "relu",
     dropout: float = 0.0,
     epsilon: float = 1e-5,
     bias: bool = True,
@@ -206,7 +204,7 @@ def transformer_decoder_layer(
         memory_lengths: integer[rows]: the number of keys of each batch element.
         causal: Whether a step attends only to itself and earlier steps of `x`.
         norm_first: Whether the input of a sublayer is normalized (pre-norm).
-        activation: The name of an operator, or a function.
+        act: The name of an operator, or a function.
         dropout: The probability of dropping attention weights, hidden activations and outputs
             of sublayers; `prog.for_test()` drops none.
         epsilon: The epsilon of the norms.
@@ -255,9 +253,7 @@ def transformer_decoder_layer(
     def layer() -> tuple[Any, ...]:
         h = around(zero_padding(valid, x), "norm1", to_itself)
         h = around(h, "norm2", to_memory)
-        return zero_padding(
-            valid, around(h, "norm3", around.products(hidden, activation))
-        ), *caches
+        return zero_padding(valid, around(h, "norm3", around.products(hidden, act))), *caches
 
     result = compose_block(name or what, layer)
     return result[0] if cache is None else result
