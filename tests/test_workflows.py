@@ -41,11 +41,10 @@ def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
 
 
 def test_every_job_has_a_time_limit_and_no_workflow_may_write() -> None:
-    for path in WORKFLOWS:
-        if path.parent.name == "workflows":
-            text = path.read_text(encoding="utf-8")
-            assert text.count("runs-on:") == text.count("timeout-minutes:"), path
-            assert "\npermissions:\n  contents: read\n" in text, path
+    for path in (path for path in WORKFLOWS if path.parent.name == "workflows"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("runs-on:") == text.count("timeout-minutes:"), path
+        assert "\npermissions:\n  contents: read\n" in text, path
 
 
 @pytest.mark.parametrize("path", AUTOMATION, ids=lambda path: path.name)

@@ -64,7 +64,7 @@ def test_every_collective_has_operators_of_the_program() -> None:
     for one in report.collectives:
         assert one.operators
         assert known.issuperset(one.operators)
-        assert any("laid_out.py" in source for source in one.sources)
+        assert any("sharded_models.py" in source for source in one.sources)
         assert one.axes
         assert set(one.axes) <= report.mesh.keys()
 

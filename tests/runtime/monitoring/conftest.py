@@ -1,0 +1,3 @@
+"""Fixtures of the tests of monitoring."""
+
+from tests.lower.cache.conftest import folder as folder
