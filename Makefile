@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 RESULTS := benchmarks/results
-DOCUMENTATION := tests/docs tests/test_internals.py
+DOCUMENTATION := tests/docs
 PIP_QUIET := -qq --no-input --disable-pip-version-check
 PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 

@@ -49,10 +49,11 @@ BLOCKS = [
 def test_a_layer_that_is_a_block_is_that_of_what_is_shared(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layer = getattr(br, name)
+    home = br if hasattr(br, name) else br.layers
+    layer = getattr(home, name)
     with br.Program() as alone:
         LAYERS[name]()
-    monkeypatch.setattr(br, name, br.shared(layer, name="enc"))
+    monkeypatch.setattr(home, name, br.shared(layer, name="enc"))
     with br.Program() as prog:
         LAYERS[name]()
     found = [info.name for info in prog.parameters]

@@ -54,7 +54,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "scale_by_learning_rate": lambda: opt.scale_by_learning_rate(0.1),
     "clip_by_global_norm": lambda: opt.chain(opt.clip_by_global_norm(1.0), opt.sgd(0.1)),
     "clip_by_value": lambda: opt.chain(opt.clip_by_value(1.0), opt.sgd(0.1)),
-    "clip": lambda: opt.chain(opt.clip_by_value(1.0), opt.sgd(0.1)),
     "chain": lambda: opt.chain(opt.clip_by_value(1.0), opt.adam(0.1, name="a")),
     "partition": lambda: opt.partition(
         {"matrix": opt.adam(0.1), "rest": opt.sgd(opt.constant_schedule(0.1))}, group

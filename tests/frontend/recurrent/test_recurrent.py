@@ -47,6 +47,9 @@ def flat(state: Any) -> list[Any]:
 # ---- against torch ---------------------------------------------------------------------------
 
 
+LAYERS: dict[str, Any] = {"lstm": br.lstm, "gru": br.gru, "simple_rnn": br.layers.simple_rnn}
+
+
 @functools.cache
 def all_kinds() -> tuple[br.Program, dict[str, Any]]:
     """Each kind in one program: what is fetched, by the names of torch's results."""
@@ -59,7 +62,7 @@ def all_kinds() -> tuple[br.Program, dict[str, Any]]:
                 br.data(f"{kind}.start.{at}", [4, ROWS, SIZE], dtype="float64")
                 for at in range(count)
             ]
-            out, last = getattr(br, kind)(
+            out, last = LAYERS[kind](
                 *(x, SIZE),
                 layers=2,
                 bidirectional=True,
@@ -130,7 +133,7 @@ def test_a_layer_is_its_cell_in_a_loop_on_rows_without_steps_and_in_a_branch_of_
         x, n = br.data("x", ["t", "b", 2]), br.data("n", ["b"], dtype="int32")
         pairs = list[tuple[Any, Any]]()
         for kind in KINDS:
-            out, last = getattr(br, kind)(x, SIZE, axis=0, lengths=n, name=kind)
+            out, last = LAYERS[kind](x, SIZE, axis=0, lengths=n, name=kind)
             pairs += zip([out, *flat(last)], cells_in_a_loop(kind, x, n, kind), strict=True)
         encode = br.shared(br.gru, name="shared")
         rows = br.moveaxis(x, 0, 1)
