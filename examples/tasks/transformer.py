@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import braces as br
+from braces import layers
 
 LETTERS = "0123456789+=."
 END, ASKED, LENGTH, WIDTH = 12, 6, 10, 64
@@ -24,22 +25,18 @@ def sums(count: int, seed: int) -> np.ndarray:
 
 
 @br.shared
-def net(
-    ids: br.Var, caches: list[br.layers.AttentionCache]
-) -> tuple[br.Var, list[br.layers.AttentionCache]]:
+def net(ids: br.Var, caches: list[layers.AttentionCache]) -> tuple[br.Var, list]:
     """Logits of what follows each letter, and the caches with these letters in them."""
     places = caches[0].position + br.arange(ids.shape[1])
-    x = br.embedding(ids, [len(LETTERS), WIDTH]) + br.layers.positional_encoding(places, WIDTH)
+    x = br.embedding(ids, [len(LETTERS), WIDTH]) + layers.positional_encoding(places, WIDTH)
     after = []
-    for cache in caches:
-        x, cache = br.layers.transformer_encoder_layer(
-            x, 4, norm_first=True, causal=True, cache=cache
-        )
-        after.append(cache)
+    for c in caches:
+        x, new = layers.transformer_encoder_layer(x, 4, causal=True, norm_first=True, cache=c)
+        after.append(new)
     return br.fc(br.layer_norm(x), len(LETTERS)), after
 
 
-def next_digit(ids: br.Var, caches: list[br.layers.AttentionCache]) -> tuple[br.Var, list]:
+def next_digit(ids: br.Var, caches: list[layers.AttentionCache]) -> tuple[br.Var, list]:
     """A step of writing: logits of what follows one letter."""
     logits, caches = net(ids[:, None], caches)
     return logits[:, 0], caches
@@ -47,7 +44,7 @@ def next_digit(ids: br.Var, caches: list[br.layers.AttentionCache]) -> tuple[br.
 
 with br.Program() as program:
     text = br.data("text", ["n", "length"], dtype="int32")
-    empty = [br.layers.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
+    empty = [layers.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
     logits, _ = net(text, empty)
     loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
     _, read = net(text[:, : ASKED - 1], empty)
