@@ -29,7 +29,7 @@ from braces.ir.records import (
     Source as Source,
     VarInfo as VarInfo,
 )
-from braces.ir.walk import resolve_body as resolve_body
+from braces.ir.walk import producers as producers, resolve_body as resolve_body
 from braces.program import Program as Program
 from braces.runtime.inputs.feeds import convert_feed as convert_feed
 from braces.runtime.inputs.fetches import read_fetch as read_fetch

@@ -76,6 +76,11 @@ def _map_attr(value: Attr, change: Callable[[Body], Body]) -> Attr:
     return value
 
 
+def names_bound_by(ops: Iterable[Op]) -> set[str]:
+    """Return all names that some operators bind."""
+    return {name for op in ops for name in op.binds()}
+
+
 def producers(ops: Iterable[Op]) -> dict[str, Op]:
     """Return the operator that binds each name."""
     return {name: op for op in ops for name in op.binds()}

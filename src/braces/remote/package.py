@@ -15,7 +15,7 @@ from braces.errors import BracesError, FeedError, ProgramError
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
-from braces.ir.walk import all_ops, free_names_of, producers, resolve_body
+from braces.ir.walk import all_ops, free_names_of, names_bound_by, producers, resolve_body
 from braces.lower.interrupt.deadline import validate_seconds
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.random.stateless import runs_counted
@@ -159,7 +159,7 @@ def _runs_counted(definition: ProgramDef) -> int | None:
 
 def _close_block(block: Block, scope: Scope) -> ProgramDef:
     """Convert a block to a program: its inputs are kept if the scope has them, else fed."""
-    bound = {name for op in block.ops for name in op.binds()}
+    bound = names_bound_by(block.ops)
     names = free_names_of(block.ops, block.desc.results, bound)
     values = dict(zip(names, scope.raws(names), strict=True))
     inputs, sizes = dict[str, VarInfo](), Sizes()

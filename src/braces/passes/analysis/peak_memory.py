@@ -26,6 +26,7 @@ from braces.dims import Size, sum_of
 from braces.dtypes import ListType, bytes_of
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, view_of
+from braces.ir.walk import names_bound_by
 from braces.passes.analysis.cost import representative_number, trip_count_of
 
 Vars: TypeAlias = "ChainMap[str, VarInfo]"
@@ -58,7 +59,7 @@ def peak_bytes(program: ProgramDef) -> Size:
         ShapeError: It depends on more sizes than the text of a size can hold.
     """
     main, infos = program.main, ChainMap({**program.main.vars})
-    bound = {name for op in main.ops for name in op.binds()}
+    bound = names_bound_by(main.ops)
     ends = (*main.results, *program.updates.values())
     read_names = dict.fromkeys((*(name for op in main.ops for name in op.reads()), *ends))
     input_bytes = [bytes_of(infos[name].type) for name in read_names if name not in bound]

@@ -12,6 +12,7 @@ from braces.builder.var import Var, check_visible, expose, named_var, visible_va
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import VALUE, Body, Op, VarInfo
+from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.cleanup.dead_code import eliminate
@@ -131,7 +132,7 @@ def is_differentiable_path(table: SymbolTable, name: str) -> bool:
     if info.kind != VALUE:
         return has_cotangent(info.type) and (info.trainable or not info.persistable)
     ops = backward_slice(owner, [name])
-    bound_names = {name_ for op in ops for name_ in op.binds()}
+    bound_names = names_bound_by(ops)
     free_names = {name_ for op in ops for name_ in op.reads()} - bound_names
     return name in reachable_through(
         ops, owner.vars, {name_ for name_ in free_names if is_differentiable_path(owner, name_)}

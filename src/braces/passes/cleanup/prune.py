@@ -25,7 +25,7 @@ from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
 from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
-from braces.ir.walk import all_bodies, dimensions
+from braces.ir.walk import all_bodies, dimensions, names_bound_by
 from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminate_dead_code
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import random_states
@@ -160,7 +160,7 @@ def updated_with_targets(whole: ProgramDef, targets: Iterable[str]) -> set[str]:
 def _states_of(whole: ProgramDef, body: Body) -> set[str]:
     """Return the states that a block reads, or whose next values it computes."""
     read_names = {name for op in body.ops for name in op.reads()} | set(body.results)
-    bound_names = {name for op in body.ops for name in op.binds()} | set(bound_inside(body))
+    bound_names = names_bound_by(body.ops) | set(bound_inside(body))
     return {
         name
         for name, value in whole.updates.items()

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op
+from braces.ir.walk import names_bound_by
 
 T = TypeVar("T")
 
@@ -16,11 +17,6 @@ def fixpoint(update: Callable[[T], T], state: T) -> T:
     while (updated := update(state)) != state:
         state = updated
     return state
-
-
-def names_bound_by(ops: Iterable[Op]) -> set[str]:
-    """Return all names that some operators bind."""
-    return {name for op in ops for name in op.binds()}
 
 
 def needed_values(

@@ -44,6 +44,7 @@ from braces.ir.views import VIEWS, LoopView, view_of
 from braces.ir.walk import (
     all_bodies,
     map_bodies,
+    names_bound_by,
     rename_op,
     rename_slots,
     resolve_body,
@@ -364,7 +365,7 @@ class InsertionPoint:
         """Return the rewritten block."""
         if not self._changed:
             return self.body
-        bound = {name for op in self._done for name in op.binds()}
+        bound = names_bound_by(self._done)
         infos = {
             name: info
             for name, info in self.table.freeze().vars.items()

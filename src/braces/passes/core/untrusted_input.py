@@ -44,12 +44,17 @@ def op_modules() -> dict[str, str]:
     return {
         type_: _module_of(kernel)
         for type_, kernel in kernels.items()
-        if (kernel.__module__ or "").partition(".")[0] != "braces"
+        if _module_name(kernel).partition(".")[0] != "braces"
     }
 
 
+def _module_name(kernel: Callable[..., Any]) -> str:
+    """Return the module of a kernel; code that `exec` ran without a name counts as a script."""
+    return kernel.__module__ or "__main__"
+
+
 def _module_of(kernel: Callable[..., Any]) -> str:
-    name = kernel.__module__ or "__main__"  # none in code that `exec` ran without a name
+    name = _module_name(kernel)
     if name == "__main__":
         code = getattr(inspect.unwrap(kernel), "__code__", None)
         name = name if code is None else stored_path(code.co_filename)

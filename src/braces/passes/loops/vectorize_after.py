@@ -35,6 +35,7 @@ from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, StackedOutputView
+from braces.ir.walk import names_bound_by
 from braces.passes.batching.accumulators import Accumulation, Accumulator, Accumulators
 from braces.passes.batching.batching_rule import BatchedOp
 from braces.passes.batching.batching_rule_folded import FoldedOp
@@ -45,7 +46,7 @@ from braces.passes.batching.iteration_space import (
     remove_ops,
 )
 from braces.passes.core.context import current_context, exceeds_limit
-from braces.passes.core.dataflow import adds_no_bytes, fixpoint, names_bound_by, needed_values
+from braces.passes.core.dataflow import adds_no_bytes, fixpoint, needed_values
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 

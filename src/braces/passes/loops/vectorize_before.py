@@ -23,6 +23,7 @@ from dataclasses import replace
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
+from braces.ir.walk import names_bound_by
 from braces.passes.batching.accumulators import Accumulators
 from braces.passes.batching.iteration_space import (
     AnyBatchedOp,
@@ -31,7 +32,7 @@ from braces.passes.batching.iteration_space import (
     remove_ops,
 )
 from braces.passes.core.context import current_context, exceeds_limit
-from braces.passes.core.dataflow import names_bound_by, select_with_producers
+from braces.passes.core.dataflow import select_with_producers
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import is_in_inference_mode, is_random
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops

@@ -15,7 +15,7 @@ from typing import TypeVar
 from braces.define.decorator import OPS
 from braces.ir.records import Op
 from braces.ir.views import MemoryView, names_read
-from braces.ir.walk import producers, rename_op
+from braces.ir.walk import names_bound_by, producers, rename_op
 from braces.passes.batching.iteration_space import reason_not_vectorizable
 from braces.passes.cleanup.cse import cse_key, equal_attributes
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
@@ -131,7 +131,7 @@ class FusionGroups:
         joint: FusionAxis,
         varying: int,
     ) -> SumOfProducts:
-        operand, product_names = joint.operands[varying], {n for op in ops for n in op.binds()}
+        operand, product_names = joint.operands[varying], names_bound_by(ops)
         fused = [op for op in ops if self._final_place(op) != BEFORE] if len(ops) > 1 else []
         rest = tuple(n for n in leaves if n not in product_names)
         rest += tuple(n for op in ops if op not in fused for n in op.binds())
@@ -155,7 +155,7 @@ class FusionGroups:
                     adding.append(maker)
                     leaves += maker.reads()
             inner.update(addition.name for addition in adding)
-            within = {n for addition in adding for n in addition.binds()}
+            within = names_bound_by(adding)
             yield op, adding, [name for name in leaves if name not in within]
 
     def _accumulator_groups(self) -> Iterator[AccumulatorGroup]:

@@ -42,12 +42,11 @@ from itertools import chain
 
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Operand, Output, PartitionView, view_of
-from braces.ir.walk import all_bodies
+from braces.ir.walk import all_bodies, names_bound_by
 from braces.ops.control.construct.build import append_construct
 from braces.ops.control.partition.residuals import find_linear_values
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
 from braces.passes.batching.iteration_space import IterationSpace
-from braces.passes.core.dataflow import names_bound_by
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.passes.rows.fission_parts import Part, StepFission

@@ -31,13 +31,13 @@ from braces.define.decorator import OPS
 from braces.dtypes import known_bytes
 from braces.ir.records import Op
 from braces.ir.views import PartitionView
+from braces.ir.walk import names_bound_by
 from braces.passes.batching.accumulators import Accumulators
 from braces.passes.batching.flattened_case import FlattenedCase
 from braces.passes.batching.iteration_space import IterationSpace, is_expensive
 from braces.passes.core.dataflow import (
     adds_no_bytes,
     fixpoint,
-    names_bound_by,
     needed_values,
     select_with_producers,
 )

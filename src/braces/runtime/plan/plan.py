@@ -11,7 +11,7 @@ from braces.dtypes import DType, ListType
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
-from braces.ir.walk import ancestors, dimensions
+from braces.ir.walk import ancestors, dimensions, names_bound_by
 from braces.lower.xla.check_points import CheckPoint, find_check_points
 from braces.lower.xla.list_unification import unify_lists
 from braces.lower.xla.narrow_dtypes import find_narrow_dtypes, to_carrier_dtypes
@@ -120,7 +120,7 @@ class Plan:
     @cached_property
     def reads(self) -> dict[str, VarInfo]:
         """The variables that the run reads and does not compute."""
-        bound = {name for op in self.body.ops for name in op.binds()}
+        bound = names_bound_by(self.body.ops)
         read = dict.fromkeys(name for op in self.body.ops for name in op.reads())
         read |= dict.fromkeys((*self.fetches, *self.updates.values()))
         infos = self.body.vars

@@ -19,6 +19,7 @@ from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.views import SwitchView, cases_in
+from braces.ir.walk import names_bound_by
 from braces.lazy import jnp, lax
 from braces.ops.control.construct.jvp import switch_jvp
 from braces.ops.control.core.block_op import (
@@ -163,7 +164,7 @@ def _unavoidable_lists(view: SwitchView, trimmed: Sequence[Body]) -> set[str]:
     """
     output_names: set[str] = set()
     for k, (full_case, trimmed_case) in enumerate(zip(view.contents, trimmed, strict=True)):
-        bound = {name for inner in trimmed_case.ops for name in inner.binds()}
+        bound = names_bound_by(trimmed_case.ops)
         lists = {n for n, info in full_case.vars.items() if isinstance(info.type, ListType)}
         output_names.update(out.name for out in view.outputs if out.results[k] in bound & lists)
     return output_names

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from braces.extend import dims
 from braces.extend.building import SymbolTable, Var, current_program
 from braces.extend.constructs import BlockView, LoopView, SwitchView, view_of
-from braces.extend.programs import Body, Op, VarInfo
+from braces.extend.programs import Body, Op, VarInfo, producers
 from braces.extend.types import Dim, ListType, Size, TensorType, new_dim
 
 CHANGES = {
@@ -131,12 +131,12 @@ class _Scope:
     def around(table: SymbolTable) -> _Scope:
         """Return the scope of a block that is being built."""
         outer = None if table.parent is None else _Scope.around(table.parent)
-        return _Scope(id(table), _binders(table.ops), table.vars, outer)
+        return _Scope(id(table), producers(table.ops), table.vars, outer)
 
     @staticmethod
     def of(body: Body, outer: _Scope, key: object, sizes: Mapping[str, Size]) -> _Scope:
         """Return the scope of the block of an operator."""
-        return _Scope((outer.key, key), _binders(body.ops), body.vars, outer, sizes)
+        return _Scope((outer.key, key), producers(body.ops), body.vars, outer, sizes)
 
     def maker(self, name: str) -> tuple[_Scope, Op | None]:
         """Return the block that declares a variable, and the operator that binds it."""
@@ -144,10 +144,6 @@ class _Scope:
         while name not in scope.infos and scope.outer is not None:
             scope = scope.outer
         return scope, scope.ops.get(name)
-
-
-def _binders(ops: tuple[Op, ...] | list[Op]) -> dict[str, Op]:
-    return {name: op for op in ops for name in op.binds()}
 
 
 def _first_axis(scope: _Scope, name: str) -> Size:
