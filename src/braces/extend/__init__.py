@@ -1,8 +1,9 @@
 """Extension points: write an importer, exporter, pass, construct or back end of your own.
 
-Six modules, each a subject: `types`, `building`, `constructs`, `programs`, `operators` and
-`rewriting`. The operator functions are in `functions`, with types. The importers and
-exporters of Braces use these modules, `braces.errors`, and nothing else of the core.
+Seven modules, each a subject: `types`, `building`, `constructs`, `layers`, `programs`,
+`operators` and `rewriting`. The operator functions are in `functions`, with types. The
+importers and exporters of Braces use these modules, `braces.errors`, and nothing else of the
+core.
 
 Stability: these names follow the deprecation policy from version 1.0 on. Until then they may
 change in a minor version; the changelog names each change.
@@ -26,4 +27,3 @@ from braces.frontend import random as random
 from braces.frontend.array_api import data_dependent as data_dependent, pointwise as pointwise
 from braces.frontend.control import lists as lists
 from braces.frontend.core import functions as functions
-from braces.frontend.nn import dropout_noise as dropout_noise, pooling as pooling

@@ -23,14 +23,7 @@ from braces.builder.var import (
     var_of as var_of,
     visible_var as visible_var,
 )
-from braces.frontend.array_api.norms import vector_norm as vector_norm
 from braces.frontend.core.variables import data as data
-from braces.frontend.nn.pooling import (
-    Sizes as Sizes,
-    pixel_shuffle as pixel_shuffle,
-    pool_to_sizes as pool_to_sizes,
-)
-from braces.frontend.recurrent.cell_parts import run_cell as run_cell
 from braces.ops.indexing.symbolic_slice import as_number as as_number
 from braces.ops.lists.list_to_array import append_stack as append_stack
 from braces.ops.lists.stack import (

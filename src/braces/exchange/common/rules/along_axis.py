@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.extend import functions as ops
-from braces.extend.building import Var, emit, vector_norm
+from braces.extend.building import Var, emit
+from braces.extend.layers import vector_norm
 from braces.extend.types import INT64, Dim
 
 Axes: TypeAlias = "Sequence[int] | int | None"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from braces.extend import functions as ops
-from braces.extend.building import Var, run_cell as run_steps
+from braces.extend.building import Var
+from braces.extend.layers import run_cell as run_steps
 from braces.extend.types import Size
 
 Function = Callable[[Var], Var]

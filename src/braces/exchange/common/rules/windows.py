@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from braces.extend.building import Sizes, Var, pool_to_sizes
+from braces.extend.building import Var
+from braces.extend.layers import Sizes, pool_to_sizes
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:

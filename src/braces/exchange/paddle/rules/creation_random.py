@@ -13,7 +13,7 @@ from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.constant_folding import attribute_array, number_written
 from braces.exchange.paddle.graph.environment import Value
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
-from braces.extend import data_dependent, dropout_noise, functions as ops, random
+from braces.extend import data_dependent, functions as ops, layers, random
 from braces.extend.building import Var, emit
 from braces.extend.programs import Literal
 from braces.extend.types import FLOAT32, INT64, Dim, Size
@@ -124,7 +124,7 @@ def dropout(node: PaddleOp) -> Var:
     old = node.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
     if node.attr("is_test", False):
         return x * (1.0 - rate) if old and rate else x
-    dropped = dropout_noise.dropout(x, rate) if rate else x
+    dropped = layers.dropout(x, rate) if rate else x
     return dropped * (1.0 - rate) if old and rate else dropped
 
 

@@ -25,7 +25,7 @@ from braces.exchange.common.rules.recurrent_cells import (
 )
 from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.extend import dropout_noise, functions as ops
+from braces.extend import functions as ops, layers
 from braces.extend.building import Var
 from braces.extend.types import INT64
 
@@ -78,7 +78,7 @@ def rnn(node: PaddleOp) -> Results:
             direction_outputs.append(out)
             ends.append(last)
         x = ops.concat(direction_outputs, axis=-1) if directions == 2 else direction_outputs[0]
-        x = dropout_noise.dropout(x, rate) if rate and layer < count - 1 else x
+        x = layers.dropout(x, rate) if rate and layer < count - 1 else x
     return {"Out": x, "State": [ops.stack(list(end)) for end in zip(*ends, strict=True)]}
 
 

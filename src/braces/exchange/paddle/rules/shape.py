@@ -22,7 +22,7 @@ from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import slice_element
-from braces.extend import dims, functions as ops, pooling
+from braces.extend import dims, functions as ops, layers
 from braces.extend.building import Var
 from braces.extend.types import Dim, Size
 
@@ -212,7 +212,7 @@ def pad_space(node: PaddleOp) -> Var:
 
 def pixel_shuffle(node: PaddleOp) -> Var:
     """Move channels into blocks of the plane."""
-    return pooling.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
+    return layers.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
 def triangle(node: PaddleOp) -> Var:

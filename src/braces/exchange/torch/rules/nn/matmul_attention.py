@@ -8,7 +8,7 @@ from typing import Any
 
 from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
-from braces.extend import dropout_noise, functions as ops
+from braces.extend import functions as ops, layers
 from braces.extend.building import Var, call, emit
 from braces.extend.types import BOOL
 
@@ -50,7 +50,7 @@ def attention(
     if causal:
         scores = ops.where(_causal_mask(q, k), scores, -inf)
     weights = _masked_softmax(scores, mask)
-    return ops.matmul(dropout_noise.dropout(weights, rate) if rate else weights, v)
+    return ops.matmul(layers.dropout(weights, rate) if rate else weights, v)
 
 
 def _known_size(size: Any) -> int:

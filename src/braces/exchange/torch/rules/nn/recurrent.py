@@ -16,8 +16,9 @@ from braces.exchange.common.rules.recurrent_cells import (
     rnn_step,
     run_cell,
 )
-from braces.extend import dropout_noise, functions as ops
+from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.layers import dropout
 
 
 def layers(
@@ -39,7 +40,7 @@ def layers(
         x, last = _layer(step, cells, x, memories, layer, both_ways)
         ends.extend(last)
         if rate and training and layer < count - 1:
-            x = dropout_noise.dropout(x, rate)
+            x = dropout(x, rate)
     lasts = [ops.stack(list(end)) for end in zip(*ends, strict=True)]
     if single:
         return (ops.squeeze(x, axis=1), *(ops.squeeze(last, axis=1) for last in lasts))

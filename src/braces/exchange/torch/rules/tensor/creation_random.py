@@ -12,7 +12,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, promoted_dtype
-from braces.extend import data_dependent, dropout_noise, functions as ops, random
+from braces.extend import data_dependent, functions as ops, layers, random
 from braces.extend.building import Var, emit
 from braces.extend.programs import Literal
 from braces.extend.types import BOOL, FLOAT32, INT64, DType, Size
@@ -100,14 +100,14 @@ def linspace(start: float, stop: float, count: int, *, dtype: DType = FLOAT32) -
 
 def dropout(x: Var, rate: float, training: bool = True) -> Var:
     """Dropout in training mode."""
-    return dropout_noise.dropout(x, rate) if training and rate else x
+    return layers.dropout(x, rate) if training and rate else x
 
 
 def native_dropout(x: Var, rate: float, training: bool | None = True) -> tuple[Var, Var]:
     """Dropout, with its mask."""
     if not training or not rate:
         return x, ops.ones_like(x, dtype=BOOL)
-    dropped = dropout_noise.dropout(x, rate)
+    dropped = layers.dropout(x, rate)
     return dropped, ops.not_equal(dropped, 0)
 
 

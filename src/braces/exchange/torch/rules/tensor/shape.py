@@ -27,7 +27,8 @@ from braces.exchange.common.rules.reshape_slice_pad import (
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.arithmetic import promoted_dtype
 from braces.extend import dims, functions as ops
-from braces.extend.building import Var, emit, pixel_shuffle
+from braces.extend.building import Var, emit
+from braces.extend.layers import pixel_shuffle
 from braces.extend.types import Dim, Size
 
 Sizes = Sequence[Size]

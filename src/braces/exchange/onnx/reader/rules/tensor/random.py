@@ -11,7 +11,7 @@ from typing import Any
 
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.extend import dropout_noise, functions as ops, random
+from braces.extend import functions as ops, layers, random
 from braces.extend.building import Var, emit
 from braces.extend.types import BOOL, FLOAT32, INT32
 
@@ -77,8 +77,8 @@ def dropout(node: OnnxNode) -> Any:
     if not trains or rate == 0:
         return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
     if not node.wants(1):
-        return dropout_noise.dropout(x, rate)
-    dropped_ones = dropout_noise.dropout(ops.ones_like(x), rate)
+        return layers.dropout(x, rate)
+    dropped_ones = layers.dropout(ops.ones_like(x), rate)
     mask = dropped_ones != 0
     return ops.where(mask, x * dropped_ones, ops.zeros_like(x)), mask
 
@@ -96,7 +96,7 @@ def _dynamic_dropout(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
     The random dropout of a scalar 1 gives 0, except in programs for tests; these then drop
     nothing of `x`.
     """
-    in_test = dropout_noise.dropout(emit("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
+    in_test = layers.dropout(emit("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
     rate_ = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
     effective_rate = ops.where(trains, rate_, 0.0) * (1.0 - in_test)
     mask = random.uniform(x.shape) >= effective_rate

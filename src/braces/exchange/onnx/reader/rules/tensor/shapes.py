@@ -40,7 +40,8 @@ from braces.exchange.onnx.reader.rules.tensor.run_time_shapes import (
     run_time_shape,
 )
 from braces.extend import dims, functions as ops
-from braces.extend.building import Var, emit, pixel_shuffle
+from braces.extend.building import Var, emit
+from braces.extend.layers import pixel_shuffle
 from braces.extend.types import FLOAT32, Size
 
 
