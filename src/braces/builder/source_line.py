@@ -45,7 +45,7 @@ def innermost_line() -> Source | None:
 
 
 def is_package_file(file: str) -> bool:
-    """Whether a source file belongs to this package; the demo counts as the user's."""
+    """Return whether a source file belongs to this package; the demo counts as the user's."""
     is_ours = _OURS.get(file)
     if is_ours is None:
         is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)

@@ -1,1 +1,1 @@
-"""What users write; builds programs and nothing else."""
+"""Front end: builds programs, and nothing else."""

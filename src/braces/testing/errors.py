@@ -33,7 +33,7 @@ class Caught:
 
     @property
     def names_line(self) -> bool:
-        """Whether the message has the line that raised the error."""
+        """Return whether the message has the line that raised the error."""
         return str(self.raised_at) in self.message
 
 

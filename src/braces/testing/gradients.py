@@ -63,7 +63,7 @@ class DerivativeProgram:
         return self.executors[mode].run(self.program, self.scope, feed, self.fetches, seed=0)
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is a derivative, as `h` by `x`."""
+        """Return whether there is a derivative, as `h` by `x`."""
         return f"{kind} {name}" in self.fetches
 
 
@@ -81,12 +81,10 @@ def build_derivatives(
         shapes: The declared shapes of inputs with symbolic axes.
         order: 1, or 2 for second derivatives as well.
     """
-    feed_shapes: dict[str, Sequence[Any]] = {name: a.shape for name, a in feed.items()}
+    declared = {name: a.shape for name, a in feed.items()} | dict(shapes or {})
     with Program() as program:
         inputs = {
-            name: declare_data(
-                name, list({**feed_shapes, **(shapes or {})}[name]), a.dtype.name
-            )
+            name: declare_data(name, list(declared[name]), a.dtype.name)
             for name, a in feed.items()
         }
         floats = [name for name, a in feed.items() if a.dtype.kind == "f"]
@@ -95,16 +93,16 @@ def build_derivatives(
         ]
         built = DerivativeProgram(program, floats, order)
         built.fetches["y"] = function(**inputs)
-        _add_derivatives(built, [inputs[name] for name in floats], directions, order)
+        _add_derivatives(built, [inputs[name] for name in floats], directions)
     return built
 
 
 def _add_derivatives(
-    built: DerivativeProgram, inputs: list[Var], directions: list[Var], order: int
+    built: DerivativeProgram, inputs: list[Var], directions: list[Var]
 ) -> None:
     """Add the gradient and the tangent of `y`, then those of the derivative along `v`."""
     target = built.fetches["y"]
-    for gradient_name, tangent_name in (("g", "t"), ("h", "s"))[:order]:
+    for gradient_name, tangent_name in (("g", "t"), ("h", "s"))[: built.order]:
         grads = gradients([target], inputs)
         (tangent,) = jvp([target], inputs, directions)
         if tangent is not None:

@@ -77,7 +77,7 @@ def _compare(
 
 
 def _is_structure(value: Any) -> bool:
-    """Whether a list or tuple holds arrays or structures; a list of numbers is an array."""
+    """Return whether a list or tuple holds arrays or structures."""
     if not isinstance(value, list | tuple):
         return False
     items = cast("Sequence[Any]", value)
