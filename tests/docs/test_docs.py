@@ -18,6 +18,7 @@ import pytest
 import braces as br
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("registry")  # pages define operators
 
 
 def blocks(page: str, language: str = "python") -> list[str]:

@@ -96,6 +96,13 @@ def test_no_module_is_written_for_operators_that_come_with_braces() -> None:
     assert main_def.modules == {}
 
 
+@pytest.mark.usefixtures("registry")
+def test_an_operator_of_code_without_a_module_name_is_one_of_a_script() -> None:
+    code = "def doubled(x: br.Tensor) -> br.Tensor:\n    return x * 2\nbr.op()(doubled)"
+    exec(compile(code, "folder/script.py", "exec"), {"br": br})
+    assert op_modules()["doubled"] == "folder/script.py"
+
+
 def _is_ours(kernel: Any) -> bool:
     return kernel.__module__.startswith("braces.")
 
