@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -40,9 +40,14 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in own}
 
 
-def nodes() -> Iterator[ast.AST]:
-    for tree in trees().values():
-        yield from ast.walk(tree)
+@cache
+def nodes() -> Sequence[ast.AST]:
+    return [node for tree in trees().values() for node in ast.walk(tree)]
+
+
+@cache
+def functions() -> Sequence[ast.FunctionDef]:
+    return [node for node in nodes() if isinstance(node, ast.FunctionDef)]
 
 
 def docstrings() -> list[str]:
@@ -107,8 +112,7 @@ def test_docstrings_use_nouns() -> None:
 
 
 def test_few_functions_have_general_names() -> None:
-    functions = [node for node in nodes() if isinstance(node, ast.FunctionDef)]
-    general = [node.name for node in functions if node.name.strip("_") in GENERAL]
+    general = [node.name for node in functions() if node.name.strip("_") in GENERAL]
     assert len(general) <= GENERAL_FUNCTIONS, Counter(general)
 
 
@@ -123,8 +127,7 @@ def test_few_functions_have_general_variables(name: str) -> None:
         )
         return name in {*stored, *(argument.arg for argument in arguments)}
 
-    functions = [node for node in nodes() if isinstance(node, ast.FunctionDef)]
-    assert sum(map(binds, functions)) <= LOCALS[name]
+    assert sum(map(binds, functions())) <= LOCALS[name]
 
 
 def test_few_classes_share_a_name() -> None:

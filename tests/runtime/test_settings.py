@@ -86,11 +86,13 @@ usual = cache(lambda build, mode: build(mode))
 """What a program gives where nothing is set."""
 
 
+@pytest.mark.parametrize("build", [trained, read, handed_to_jax])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_programs_give_the_same_under_any_setting_of_jax(setting: str, mode: str) -> None:
-    for build in (trained, read, handed_to_jax):
-        wanted = usual(build, mode)
-        with SETTINGS[setting]():
-            found = build(mode)
-        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-6)
+def test_programs_give_the_same_under_any_setting_of_jax(
+    setting: str, build: Callable[[str], list[Any]], mode: str
+) -> None:
+    expected = usual(build, mode)
+    with SETTINGS[setting]():
+        results = build(mode)
+    for result, value in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-6)
