@@ -125,7 +125,7 @@ def classifier(model: str, dtype: str = "float32") -> tuple[br.Program, br.Var]:
         labels = br.data("y", ["batch"], dtype="int32")
         scores = br.fc(MODELS[model](dtype), CLASSES, name="down")
         loss = br.softmax_cross_entropy(scores, labels, reduction="mean")
-        br.optimizer.adam(1e-2, eps=1e-3).minimize(loss)
+        br.optimizer.adam(1e-2, epsilon=1e-3).minimize(loss)
     return program, loss
 
 

@@ -465,7 +465,7 @@ def test_a_step_has_a_gradient(mode: str) -> None:
         p = br.parameter("p", [2], init=[0.5, 0.25], dtype="float64")
         rate = br.data("rate", [], "float64")
         loss = br.sum(br.square(p - target) * br.exp(p))
-        made = opt.chain(opt.clip_by_global_norm(1.0), opt.adam(rate, eps_root=1e-8))
+        made = opt.chain(opt.clip_by_global_norm(1.0), opt.adam(rate, epsilon_root=1e-8))
         after = made.apply_gradients(br.append_backward(loss))[p]
         hyper = br.gradients([br.sum(br.square(after - target))], [rate, p])
     executor, scope = br.Executor(mode=mode), br.Scope()

@@ -143,7 +143,7 @@ def test_a_gradient_of_a_gradient_goes_through_a_step(mode: str) -> None:
         p = br.parameter("p", [2], init=[0.5, 0.25], dtype="float64")
         rate = br.data("rate", [], "float64")
         pairs = br.append_backward(br.sum(br.square(p) * br.exp(p)))
-        after = opt.adam(rate, eps_root=1e-8).apply_gradients(pairs)[p]
+        after = opt.adam(rate, epsilon_root=1e-8).apply_gradients(pairs)[p]
         (first,) = br.gradients([br.sum(br.exp(after))], [rate])
         assert first is not None
         second = br.gradients([br.square(first)], [rate, p])

@@ -51,7 +51,7 @@ def classifier(model: Any) -> tuple[br.Program, br.Var]:
         labels = br.data("y", ["batch"], dtype="int32")
         scores = br.fc(model(), 8, name="down")
         loss = br.softmax_cross_entropy(scores, labels, reduction="mean")
-        br.optimizer.adam(1e-2, eps=1e-3).minimize(loss)
+        br.optimizer.adam(1e-2, epsilon=1e-3).minimize(loss)
     return program, loss
 
 
@@ -138,7 +138,7 @@ def test_sequences_are_cut_by_the_name_of_time(
         h = br.layers.transformer_encoder_layer(h, 4, 32, causal=True, name="layer")
         scores = br.fc(br.mean(h, axis=1), 8)
         loss = br.softmax_cross_entropy(scores, labels, reduction="mean")
-        br.optimizer.adam(1e-2, eps=1e-3).minimize(loss)
+        br.optimizer.adam(1e-2, epsilon=1e-3).minimize(loss)
     fed = {"x": rng.integers(0, 40, (4, 8)), "y": rng.integers(0, 8, 4)}
     layout = br.Layout(MESH, {"batch": "model", "time": "data"}, fsdp=fsdp)
     alone = train(program, loss, br.Executor(), fed)

@@ -16,15 +16,15 @@ def adam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     nesterov: bool = False,
     name: str | None = None,
 ) -> Optimizer:
     """Adam: the running mean of the gradient over the root of its running mean square.
 
-        p' = p - learning_rate * m / (sqrt(v + eps_root) + eps)
+        p' = p - learning_rate * m / (sqrt(v + epsilon_root) + epsilon)
 
     where m and v are the bias-corrected running means of g and g^2. States: `count`, `mu`,
     `nu`. Source, of the defaults too: Kingma, Ba, Adam: A Method for Stochastic Optimization,
@@ -34,8 +34,8 @@ def adam(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root; above 0 if the step itself is differentiated.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root; above 0 for gradients of the step itself.
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
 
@@ -49,7 +49,7 @@ def adam(
     """
     return make_descent(
         "adam", name, learning_rate,
-        lambda args: optax.adam(args.rate, b1, b2, eps, eps_root, nesterov=nesterov),
+        lambda args: optax.adam(args.rate, b1, b2, epsilon, epsilon_root, nesterov=nesterov),
     )  # fmt: skip
 
 
@@ -59,8 +59,8 @@ def nadam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     name: str | None = None,
 ) -> Optimizer:
@@ -72,13 +72,13 @@ def nadam(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "nadam", name, learning_rate,
-        lambda args: optax.nadam(args.rate, b1, b2, eps, eps_root),
+        lambda args: optax.nadam(args.rate, b1, b2, epsilon, epsilon_root),
     )  # fmt: skip
 
 
@@ -88,8 +88,8 @@ def adamw(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     weight_decay: float = 1e-4,
     mask: Mask = None,
@@ -98,7 +98,7 @@ def adamw(
 ) -> Optimizer:
     """`adam` with decoupled weight decay.
 
-        p' = p - learning_rate * (m / (sqrt(v + eps_root) + eps) + weight_decay * p)
+        p' = p - learning_rate * (m / (sqrt(v + epsilon_root) + epsilon) + weight_decay * p)
 
     States: `count`, `mu`, `nu`. Source: Loshchilov, Hutter, Decoupled Weight Decay
     Regularization, 2017.
@@ -107,8 +107,8 @@ def adamw(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters with weight decay: `lambda p: p.ndim > 1` spares biases.
         nesterov: Whether to use Nesterov momentum.
@@ -118,7 +118,7 @@ def adamw(
     return make_descent(
         "adamw", name, learning_rate,
         lambda args: optax.adamw(
-            args.rate, b1, b2, eps, eps_root,
+            args.rate, b1, b2, epsilon, epsilon_root,
             weight_decay=weight_decay, mask=args.masked(mask), nesterov=nesterov,
         ),
     )  # fmt: skip
@@ -130,8 +130,8 @@ def lamb(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-6,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-6,
+    epsilon_root: float = 0.0,
     *,
     weight_decay: float = 0.0,
     mask: Mask = None,
@@ -139,7 +139,7 @@ def lamb(
 ) -> Optimizer:
     """`adamw` with updates scaled to the norms of their parameters; for large batches.
 
-        u = m / (sqrt(v + eps_root) + eps) + weight_decay * p
+        u = m / (sqrt(v + epsilon_root) + epsilon) + weight_decay * p
         p' = p - learning_rate * u * |p| / |u|
 
     States: `count`, `mu`, `nu`. Source: You et al., Large Batch Optimization for Deep Learning:
@@ -149,8 +149,8 @@ def lamb(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
@@ -159,7 +159,7 @@ def lamb(
     return make_descent(
         "lamb", name, learning_rate,
         lambda args: optax.lamb(
-            args.rate, b1, b2, eps, eps_root, weight_decay, args.masked(mask)
+            args.rate, b1, b2, epsilon, epsilon_root, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip
 
@@ -170,8 +170,8 @@ def amsgrad(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     name: str | None = None,
 ) -> Optimizer:
@@ -184,13 +184,13 @@ def amsgrad(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "amsgrad", name, learning_rate,
-        lambda args: optax.amsgrad(args.rate, b1, b2, eps, eps_root),
+        lambda args: optax.amsgrad(args.rate, b1, b2, epsilon, epsilon_root),
     )  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def adamax(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
+    epsilon: float = 1e-8,
     *,
     name: str | None = None,
 ) -> Optimizer:
@@ -213,12 +213,12 @@ def adamax(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the maximum.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "adamax", name, learning_rate,
-        lambda args: optax.adamax(args.rate, b1, b2, eps),
+        lambda args: optax.adamax(args.rate, b1, b2, epsilon),
     )  # fmt: skip
 
 
@@ -228,8 +228,8 @@ def radam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     threshold: float = 5.0,
     *,
     name: str | None = None,
@@ -243,14 +243,14 @@ def radam(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         threshold: The length of the approximated average above which updates are rectified.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "radam", name, learning_rate,
-        lambda args: optax.radam(args.rate, b1, b2, eps, eps_root, threshold),
+        lambda args: optax.radam(args.rate, b1, b2, epsilon, epsilon_root, threshold),
     )  # fmt: skip
 
 
@@ -260,8 +260,8 @@ def adabelief(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-16,
-    eps_root: float = 1e-16,
+    epsilon: float = 1e-16,
+    epsilon_root: float = 1e-16,
     *,
     name: str | None = None,
 ) -> Optimizer:
@@ -274,13 +274,13 @@ def adabelief(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: Added to the mean square in every step.
+        epsilon: Small constant against division by zero.
+        epsilon_root: Added to the mean square in every step.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "adabelief", name, learning_rate,
-        lambda args: optax.adabelief(args.rate, b1, b2, eps, eps_root),
+        lambda args: optax.adabelief(args.rate, b1, b2, epsilon, epsilon_root),
     )  # fmt: skip
 
 
@@ -291,8 +291,8 @@ def adan(
     b1: float = 0.98,
     b2: float = 0.92,
     b3: float = 0.99,
-    eps: float = 1e-8,
-    eps_root: float = 1e-8,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 1e-8,
     *,
     weight_decay: float = 0.0,
     mask: Mask = None,
@@ -300,7 +300,7 @@ def adan(
 ) -> Optimizer:
     """`adam` with Nesterov momentum from a running mean of gradient differences.
 
-        u = (m + (1 - b2) * v) / (sqrt(n + eps_root) + eps)
+        u = (m + (1 - b2) * v) / (sqrt(n + epsilon_root) + epsilon)
         p' = p - learning_rate * (u + weight_decay * p)
 
     where m, v and n are the bias-corrected running means of g, of its change d since the last
@@ -313,8 +313,8 @@ def adan(
         b1: Decay rate of the mean.
         b2: Decay rate of the mean change.
         b3: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
@@ -323,6 +323,6 @@ def adan(
     return make_descent(
         "adan", name, learning_rate,
         lambda args: optax.adan(
-            args.rate, b1, b2, b3, eps, eps_root, weight_decay, args.masked(mask)
+            args.rate, b1, b2, b3, epsilon, epsilon_root, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip

@@ -20,9 +20,9 @@ def adafactor(
     multiply_by_parameter_scale: bool = True,
     clipping_threshold: float | None = 1.0,
     momentum: float | None = None,
-    weight_decay_rate: float | None = None,
-    weight_decay_mask: Mask = None,
-    eps: float = 1e-30,
+    weight_decay: float = 0.0,
+    mask: Mask = None,
+    epsilon: float = 1e-30,
     factored: bool = True,
     name: str | None = None,
 ) -> Optimizer:
@@ -43,20 +43,20 @@ def adafactor(
         clipping_threshold: Upper bound of the root mean square of an update; `None` for no
             bound.
         momentum: Decay rate of the mean update; without it there is no such state.
-        weight_decay_rate: Coefficient of the weight decay.
-        weight_decay_mask: Selects the parameters with weight decay.
-        eps: Added to squares.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay.
+        epsilon: Added to squares.
         factored: Whether to factor the mean squares of matrices at all.
         name: Prefix of the names of its states.
     """
-    mask = check_mask(weight_decay_mask)
+    mask = check_mask(mask)
     return make_descent(
         "adafactor", name, learning_rate,
         lambda args: optax.adafactor(
             args.rate, min_dim_size_to_factor, decay_rate,
             multiply_by_parameter_scale=multiply_by_parameter_scale,
             clipping_threshold=clipping_threshold, momentum=momentum,
-            weight_decay_rate=weight_decay_rate, eps=eps, factored=factored,
+            weight_decay_rate=weight_decay or None, eps=epsilon, factored=factored,
             weight_decay_mask=args.masked(mask),
         ),
     )  # fmt: skip
@@ -85,15 +85,16 @@ def novograd(
     learning_rate: LearningRate,
     b1: float = 0.9,
     b2: float = 0.25,
-    eps: float = 1e-6,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-6,
+    epsilon_root: float = 0.0,
     *,
     weight_decay: float = 0.0,
     name: str | None = None,
 ) -> Optimizer:
     """Momentum of gradients normalized by the running norm of each parameter's gradient.
 
-        u = g / (sqrt(v + eps_root) + eps) + weight_decay * p,   p' = p - learning_rate * m
+        u = g / (sqrt(v + epsilon_root) + epsilon) + weight_decay * p
+        p' = p - learning_rate * m
 
     where v is the running mean of |g|^2, one number for each parameter, and m accumulates u.
     States: `count`, `mu`, `nu`. Source: Ginsburg et al., Stochastic Gradient Methods with
@@ -103,14 +104,14 @@ def novograd(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the sum.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         weight_decay: Coefficient of the weight decay.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "novograd", name, learning_rate,
-        lambda args: optax.novograd(args.rate, b1, b2, eps, eps_root, weight_decay),
+        lambda args: optax.novograd(args.rate, b1, b2, epsilon, epsilon_root, weight_decay),
     )  # fmt: skip
 
 
@@ -142,7 +143,7 @@ def muon(
     learning_rate: LearningRate,
     ns_steps: int = 5,
     beta: float = 0.95,
-    eps: float = 1e-8,
+    epsilon: float = 1e-8,
     *,
     weight_decay: float = 0.0,
     nesterov: bool = True,
@@ -158,7 +159,7 @@ def muon(
         learning_rate: A number, a schedule, or a scalar variable.
         ns_steps: Number of Newton-Schulz iterations.
         beta: Decay rate of the mean gradient.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         weight_decay: Coefficient of the weight decay of matrices.
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
@@ -166,7 +167,7 @@ def muon(
     return make_descent(
         "muon", name, learning_rate,
         lambda args: optax.contrib.muon(
-            args.rate, ns_steps=ns_steps, beta=beta, eps=eps,
+            args.rate, ns_steps=ns_steps, beta=beta, eps=epsilon,
             weight_decay=weight_decay, nesterov=nesterov,
         ),
     )  # fmt: skip

@@ -74,7 +74,7 @@ def yogi(
     learning_rate: LearningRate,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-3,
+    epsilon: float = 1e-3,
     *,
     name: str | None = None,
 ) -> Optimizer:
@@ -87,11 +87,11 @@ def yogi(
         learning_rate: A number, a schedule, or a scalar variable.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
     return make_descent(
-        "yogi", name, learning_rate, lambda args: optax.yogi(args.rate, b1, b2, eps)
+        "yogi", name, learning_rate, lambda args: optax.yogi(args.rate, b1, b2, epsilon)
     )
 
 
@@ -103,8 +103,8 @@ def ademamix(
     b2: float = 0.999,
     b3: float = 0.9999,
     alpha: float = 5.0,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     weight_decay: float = 0.0,
     mask: Mask = None,
@@ -112,7 +112,7 @@ def ademamix(
 ) -> Optimizer:
     """`adamw` with a fast and a slow mean of the gradient.
 
-        p' = p - learning_rate * ((m1 + alpha * m2) / (sqrt(v) + eps) + weight_decay * p)
+        p' = p - learning_rate * ((m1 + alpha * m2) / (sqrt(v) + epsilon) + weight_decay * p)
 
     States: `count`, `count_m2`, `m1`, `m2`, `nu`. Source: Pagliardini, Ablin, Grangier, The
     AdEMAMix Optimizer: Better, Faster, Older, 2024.
@@ -123,8 +123,8 @@ def ademamix(
         b2: Decay rate of the mean square.
         b3: Decay rate of the slow mean.
         alpha: Weight of the slow mean.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
@@ -133,7 +133,7 @@ def ademamix(
     return make_descent(
         "ademamix", name, learning_rate,
         lambda args: optax.contrib.ademamix(
-            args.rate, b1, b2, b3, alpha, eps=eps, eps_root=eps_root,
+            args.rate, b1, b2, b3, alpha, eps=epsilon, eps_root=epsilon_root,
             weight_decay=weight_decay, mask=args.masked(mask),
         ),
     )  # fmt: skip
@@ -146,7 +146,7 @@ def prodigy(
     b1: float = 0.9,
     b2: float = 0.999,
     b3: float | None = None,
-    eps: float = 1e-8,
+    epsilon: float = 1e-8,
     *,
     estim_lr0: float = 1e-6,
     estim_lr_coef: float = 1.0,
@@ -164,7 +164,7 @@ def prodigy(
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
         b3: Decay rate of the estimate; the square root of `b2` by default.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         estim_lr0: The initial estimate.
         estim_lr_coef: Factor of the estimates.
         weight_decay: Coefficient of the weight decay.
@@ -173,7 +173,7 @@ def prodigy(
     return make_descent(
         "prodigy", name, learning_rate,
         lambda args: optax.contrib.prodigy(
-            args.rate, (b1, b2), b3, eps, estim_lr0, estim_lr_coef, weight_decay
+            args.rate, (b1, b2), b3, epsilon, estim_lr0, estim_lr_coef, weight_decay
         ),
     )  # fmt: skip
 
@@ -218,8 +218,8 @@ def optimistic_adam(
     beta: float = 1.0,
     b1: float = 0.9,
     b2: float = 0.999,
-    eps: float = 1e-8,
-    eps_root: float = 0.0,
+    epsilon: float = 1e-8,
+    epsilon_root: float = 0.0,
     *,
     nesterov: bool = True,
     name: str | None = None,
@@ -235,15 +235,15 @@ def optimistic_adam(
         beta: Weight of its change.
         b1: Decay rate of the mean.
         b2: Decay rate of the mean square.
-        eps: Small constant against division by zero.
-        eps_root: The same inside the square root.
+        epsilon: Small constant against division by zero.
+        epsilon_root: The same inside the square root.
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "optimistic_adam", name, learning_rate,
         lambda args: optax.optimistic_adam_v2(
-            args.rate, alpha=alpha, beta=beta, b1=b1, b2=b2, eps=eps, eps_root=eps_root,
+            args.rate, alpha=alpha, beta=beta, b1=b1, b2=b2, eps=epsilon, eps_root=epsilon_root,
             nesterov=nesterov,
         ),
     )  # fmt: skip

@@ -73,7 +73,7 @@ def lars(
     nesterov: bool = False,
     *,
     trust_coefficient: float = 1e-3,
-    eps: float = 0.0,
+    epsilon: float = 0.0,
     weight_decay: float = 0.0,
     mask: Mask = None,
     name: str | None = None,
@@ -81,7 +81,8 @@ def lars(
     """`momentum` with steps scaled to the norm of each parameter; for large batches.
 
         u = g + weight_decay * p
-        trace' = momentum * trace - learning_rate * trust_coefficient * u * |p| / (|u| + eps)
+        rate = learning_rate * trust_coefficient * |p| / (|u| + epsilon)
+        trace' = momentum * trace - rate * u
         p' = p + trace'
 
     States: `trace`. Source: You, Gitman, Ginsburg, Large Batch Training of Convolutional
@@ -92,7 +93,7 @@ def lars(
         momentum: Decay rate of the sum of updates.
         nesterov: Whether to use Nesterov momentum.
         trust_coefficient: Step size relative to the norm of the parameter.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters with weight decay and scaling by norms; the others use
             `momentum` alone. `lambda p: p.ndim > 1` spares biases.
@@ -103,7 +104,14 @@ def lars(
     def make(args: UpdateArgs) -> Any:
         masks = True if mask is None else args.masked(mask)
         return optax.lars(
-            args.rate, weight_decay, masks, trust_coefficient, eps, masks, momentum, nesterov
+            args.rate,
+            weight_decay,
+            masks,
+            trust_coefficient,
+            epsilon,
+            masks,
+            momentum,
+            nesterov,
         )
 
     return make_descent("lars", name, learning_rate, make)
@@ -167,10 +175,10 @@ def _without_count(tx: Any) -> Any:
 def rmsprop(
     learning_rate: LearningRate,
     decay: float = 0.9,
-    eps: float = 1e-8,
+    epsilon: float = 1e-8,
     *,
     initial_scale: float = 0.0,
-    eps_in_sqrt: bool = True,
+    epsilon_in_sqrt: bool = True,
     centered: bool = False,
     momentum: float | None = None,
     nesterov: bool = False,
@@ -178,7 +186,7 @@ def rmsprop(
 ) -> Optimizer:
     """RMSProp: the gradient over its running root mean square.
 
-        nu' = decay * nu + (1 - decay) * g^2,   p' = p - learning_rate * g / sqrt(nu' + eps)
+        nu' = decay * nu + (1 - decay) * g^2,   p' = p - learning_rate * g / sqrt(nu' + epsilon)
 
     States: `nu`, `mu` if `centered`, `trace` with momentum. Sources: Hinton, Neural Networks
     for Machine Learning, lecture 6, 2012; Graves, Generating Sequences With Recurrent Neural
@@ -187,9 +195,9 @@ def rmsprop(
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
         decay: Decay rate of the mean square.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         initial_scale: Initial value of `nu`.
-        eps_in_sqrt: Whether `eps` is added inside the root.
+        epsilon_in_sqrt: Whether `epsilon` is added inside the root.
         centered: Whether to subtract the square of the running mean (use the variance).
         momentum: Decay rate of the sum of updates.
         nesterov: Whether to use Nesterov momentum.
@@ -198,7 +206,8 @@ def rmsprop(
     return make_descent(
         "rmsprop", name, learning_rate,
         lambda args: optax.rmsprop(
-            args.rate, decay, eps, initial_scale, eps_in_sqrt, centered, momentum, nesterov
+            args.rate, decay, epsilon, initial_scale, epsilon_in_sqrt,
+            centered, momentum, nesterov,
         ),
     )  # fmt: skip
 
@@ -208,13 +217,13 @@ def rmsprop(
 def adagrad(
     learning_rate: LearningRate,
     initial_accumulator_value: float = 0.1,
-    eps: float = 1e-7,
+    epsilon: float = 1e-7,
     *,
     name: str | None = None,
 ) -> Optimizer:
     """Adagrad: the gradient over the root of the sum of its squares so far.
 
-        s' = s + g^2,   p' = p - learning_rate * g / sqrt(s' + eps)
+        s' = s + g^2,   p' = p - learning_rate * g / sqrt(s' + epsilon)
 
     States: `sum_of_squares`. Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for
     Online Learning and Stochastic Optimization, 2011.
@@ -222,12 +231,12 @@ def adagrad(
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
         initial_accumulator_value: Initial value of the sum.
-        eps: Small constant against division by zero.
+        epsilon: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
     return make_descent(
         "adagrad", name, learning_rate,
-        lambda args: optax.adagrad(args.rate, initial_accumulator_value, eps),
+        lambda args: optax.adagrad(args.rate, initial_accumulator_value, epsilon),
     )  # fmt: skip
 
 
@@ -236,7 +245,7 @@ def adagrad(
 def adadelta(
     learning_rate: LearningRate = 1.0,
     rho: float = 0.9,
-    eps: float = 1e-6,
+    epsilon: float = 1e-6,
     *,
     weight_decay: float = 0.0,
     mask: Mask = None,
@@ -250,7 +259,7 @@ def adadelta(
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
         rho: Decay rate of the means.
-        eps: Small constant in both roots; it sets the size of the first steps.
+        epsilon: Small constant in both roots; it sets the size of the first steps.
         weight_decay: Coefficient of a squared penalty, added to the gradient.
         mask: Selects the parameters with the penalty.
         name: Prefix of the names of its states.
@@ -259,6 +268,6 @@ def adadelta(
     return make_descent(
         "adadelta", name, learning_rate,
         lambda args: optax.adadelta(
-            args.rate, rho, eps, weight_decay, args.masked(mask)
+            args.rate, rho, epsilon, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip
