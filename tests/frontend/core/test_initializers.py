@@ -63,7 +63,7 @@ def test_identity_copies(mode: str, shape: list[int]) -> None:
 
 DRAWS = {
     "uniform": (br.init.uniform(-1.0, 3.0), 1.0, 4 / 12**0.5, 2.0),
-    "normal": (br.init.normal(2.0, mean=-1.0), -1.0, 2.0, 12.0),
+    "normal": (br.init.normal(2.0, loc=-1.0), -1.0, 2.0, 12.0),
     "truncated": (br.init.truncated_normal(2.0), 0.0, 2 * 0.8796, 4.0),
     "glorot_uniform": (br.init.glorot_uniform(), 0.0, (2 / 140) ** 0.5, (6 / 140) ** 0.5),
     "glorot_normal": (br.init.glorot_normal(), 0.0, (2 / 140) ** 0.5, 0.28),

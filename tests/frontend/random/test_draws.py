@@ -58,7 +58,7 @@ COUNTS: dict[str, tuple[Drawn, Any]] = {
     "rademacher": (lambda v: (R.rademacher([N]) + 1) * 0.5 + 0 * v["p"], stats.bernoulli(0.5)),
     "choice": (lambda v: R.choice(4, [N]), stats.randint(0, 4)),
     "choice of p": (
-        lambda v: R.choice(2, [N], p=br.stack([2 - 2 * v["p"], 2 * v["p"]])),
+        lambda v: R.choice(2, [N], probs=br.stack([2 - 2 * v["p"], 2 * v["p"]])),
         stats.bernoulli(0.3),
     ),
 }
@@ -151,7 +151,7 @@ def test_choices_without_replacement_have_each_once(mode: str) -> None:
     with br.Program() as prog:
         x = br.data("x", ["n", 2])
         some = R.choice(x, 4, replace=False)
-        likely = [R.choice(5, [2, 1], replace=False, p=[1.0, 0.0, 2.0, 0.0, 0.0])] * 2
+        likely = [R.choice(5, [2, 1], replace=False, probs=[1.0, 0.0, 2.0, 0.0, 0.0])] * 2
         again = R.choice(x, [3, 2], axis=0)
     given = np.arange(8.0, dtype="f4").reshape(4, 2)
     rows, first, second, many = run(mode, prog, [some, *likely, again], {"x": given})
@@ -244,17 +244,25 @@ def test_parts_of_a_whole_move_as_their_means() -> None:
         (lambda: R.dirichlet(concentration=2.0), ShapeError, "an axis, not one number"),
         (lambda: R.student_t(df=0), ProgramError, "df=0"),
         (lambda: R.poisson(rate=-0.5), ProgramError, "rate=-0.5"),
-        (lambda: R.binomial(trials=-1), ProgramError, "trials=-1"),
-        (lambda: R.binomial(probability=1.5), ProgramError, "probability=1.5"),
-        (lambda: R.geometric(probability=0), ProgramError, "probability=0"),
+        (lambda: R.binomial(total_count=-1), ProgramError, "total_count=-1"),
+        (lambda: R.binomial(probs=1.5), ProgramError, "probs=1.5"),
+        (lambda: R.geometric(probs=0), ProgramError, "probs=0"),
         (lambda: R.laplace([2], loc=np.zeros(3)), ShapeError, "laplace cannot broadcast"),
         (lambda: R.cauchy([1], loc=np.zeros((2, 1))), ShapeError, "do not broadcast to"),
         (lambda: R.logistic([2], dtype="int32"), DTypeError, "draws real numbers"),
-        (lambda: R.multivariate_normal(), ProgramError, "covariance or its triangle"),
-        (lambda: R.multivariate_normal(covariance=[1.0]), ShapeError, "needs a matrix"),
+        (
+            lambda: R.multivariate_normal(),
+            ProgramError,
+            "`covariance_matrix` or `scale_tril`, got neither",
+        ),
+        (
+            lambda: R.multivariate_normal(covariance_matrix=[1.0]),
+            ShapeError,
+            "expects a matrix",
+        ),
         (lambda: R.choice(3, ["n"], replace=False), ProgramError, "how many are chosen"),
         (lambda: R.choice(3, [4], replace=False), ShapeError, "topk"),
-        (lambda: R.choice(3, p=[0.5, 0.5]), ShapeError, "choice cannot broadcast"),
+        (lambda: R.choice(3, probs=[0.5, 0.5]), ShapeError, "choice cannot broadcast"),
         (lambda: R.permutation(None), ShapeError, "needs a size"),
         (lambda: R.randint(None, 0, 3), ShapeError, "needs a size"),  # pyright: ignore[reportArgumentType]
         (lambda: br.zeros(None), ShapeError, "needs a size"),  # pyright: ignore[reportArgumentType]
@@ -286,7 +294,7 @@ def test_a_run_refuses_impossible_counts(draw: Callable[[Any], Any], message: st
 def test_impossible_variables_give_nan_or_zero() -> None:
     with br.Program() as prog:
         x = br.data("x", [2])
-        made = [R.gamma(concentration=x), R.geometric(probability=x)]
+        made = [R.gamma(concentration=x), R.geometric(probs=x)]
     numbers, counts = run("interpret", prog, made, {"x": [-1.0, np.nan]})
     assert np.isnan(numbers).all()
     np.testing.assert_array_equal(counts, [0, 0])

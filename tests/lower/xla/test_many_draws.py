@@ -29,8 +29,8 @@ def scaled(init: Any) -> Any:
 SHAPES = [(3,), (0, 4), (2, PIECE // 2 + 1), (PIECE,)]
 KINDS: dict[str, Callable[[int], Any]] = {
     "uniform": lambda i: br.init.uniform(-0.1 * i, 0.3),
-    "normal": lambda i: br.init.normal(0.3 * i + 0.1, mean=0.7),
-    "truncated": lambda i: br.init.truncated_normal(0.3 * i + 0.1, mean=-0.2),
+    "normal": lambda i: br.init.normal(0.3 * i + 0.1, loc=0.7),
+    "truncated": lambda i: br.init.truncated_normal(0.3 * i + 0.1, loc=-0.2),
     "cut_elsewhere": lambda i: br.init.truncated_normal(0.1 * i + 0.1, low=-1.0, high=0.5),
     "scaled": lambda i: scaled(br.init.uniform(-1.0, i + 1.0)),
 }

@@ -153,24 +153,24 @@ def uniform(low: float, high: float) -> Initializer:
 
 
 @with_user_line
-def normal(stddev: float = 0.01, *, mean: float = 0.0) -> Initializer:
+def normal(scale: float = 0.01, *, loc: float = 0.0) -> Initializer:
     """Normal distribution."""
-    return _random_init("random_normal", mean=mean, stddev=stddev)
+    return _random_init("random_normal", mean=loc, stddev=scale)
 
 
 @with_user_line
 def truncated_normal(
-    stddev: float = 0.01, *, mean: float = 0.0, low: float = -2.0, high: float = 2.0
+    scale: float = 0.01, *, loc: float = 0.0, low: float = -2.0, high: float = 2.0
 ) -> Initializer:
     """Normal distribution truncated at a number of standard deviations from the mean.
 
     Args:
-        stddev: The standard deviation before truncation.
-        mean: The mode of the distribution.
+        scale: The standard deviation before truncation.
+        loc: The mode of the distribution.
         low: The lower bound, in standard deviations from the mean.
         high: The upper bound, likewise.
     """
-    return _random_init("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
+    return _random_init("random_truncated_normal", mean=loc, stddev=scale, low=low, high=high)
 
 
 @with_user_line

@@ -8,10 +8,9 @@ import numpy as np
 
 from braces.builder.var import Operand, Var
 from braces.dims import Shape
-from braces.errors import ProgramError
 from braces.frontend import random
 from braces.frontend.core import functions as ops
-from braces.frontend.core.random_state import BELOW_ZERO
+from braces.frontend.core.random_state import BELOW_ZERO, check_one_given
 from braces.frontend.distributions.core.constraints import COUNTS, Interval
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
@@ -27,11 +26,7 @@ class BinaryFamily(Family):
 
     def check(self) -> None:
         """Check that exactly one of them is given."""
-        if len({"probs", "logits"} & self.parameters().keys()) != 1:
-            raise ProgramError(
-                f"{self.what} needs probabilities or logits, and not both.",
-                fix="Give probs=... or logits=...",
-            )
+        check_one_given(self.what, "probs", "logits", self.parameters())
 
     def completed(self, params: DistributionParams) -> DistributionParams:
         """Add probabilities if logits are given."""

@@ -112,8 +112,8 @@ def _weibull(p: DistributionParams, q: DistributionParams) -> Var:
 
 
 def _pareto(p: DistributionParams, q: DistributionParams) -> Var:
-    ratio = q.alpha / p.alpha
-    contained = q.alpha * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
+    ratio = q.concentration / p.concentration
+    contained = q.concentration * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
     return ops.where(p.scale < q.scale, np.inf, contained)
 
 
@@ -210,7 +210,7 @@ MEAN_LOG: Mapping[type[Family], Callable[[DistributionParams], Var]] = {
     Gamma: lambda d: ops.digamma(d.concentration) - ops.log(d.rate),
     InverseGamma: lambda d: ops.log(d.rate) - ops.digamma(d.concentration),
     LogNormal: lambda d: d.loc,
-    Pareto: lambda d: ops.log(d.scale) + 1.0 / d.alpha,
+    Pareto: lambda d: ops.log(d.scale) + 1.0 / d.concentration,
     Weibull: lambda d: ops.log(d.scale) - EULER / d.concentration,
 }
 """Means of the logarithm, for distributions of positive numbers."""

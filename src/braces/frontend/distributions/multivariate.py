@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from braces.builder.var import Operand, Var
-from braces.errors import ProgramError
 from braces.frontend import random
 from braces.frontend.array_api.linalg import diagonal
 from braces.frontend.core import functions as ops
+from braces.frontend.core.random_state import check_one_given
 from braces.frontend.distributions.categorical import SIMPLEX
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
@@ -170,11 +170,7 @@ class MultivariateNormal(Family):
 
     def check(self) -> None:
         """Check that exactly one matrix is given."""
-        if (self.covariance_matrix is None) == (self.scale_tril is None):
-            raise ProgramError(
-                "MultivariateNormal needs the covariance or its triangle, and not both.",
-                fix="Give covariance_matrix=... or scale_tril=...",
-            )
+        check_one_given(self.what, "covariance_matrix", "scale_tril", self.parameters())
 
     def completed(self, params: DistributionParams) -> DistributionParams:
         """Add the Cholesky factor if the covariance is given."""

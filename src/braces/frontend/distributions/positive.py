@@ -217,19 +217,21 @@ class Weibull(Family):
 
 PARETO = ClosedForms(
     draw=lambda d, sizes: (
-        d.scale * ops.exp(random.exponential(sizes, dtype=d.scale.dtype) / d.alpha)
+        d.scale * ops.exp(random.exponential(sizes, dtype=d.scale.dtype) / d.concentration)
     ),
     log_prob=lambda d, x: (
-        ops.log(d.alpha) + d.alpha * ops.log(d.scale) - (d.alpha + 1.0) * ops.log(x)
+        ops.log(d.concentration)
+        + d.concentration * ops.log(d.scale)
+        - (d.concentration + 1.0) * ops.log(x)
     ),
-    mean=lambda d: where_above(d.alpha, 1.0, lambda a: a * d.scale / (a - 1.0)),
+    mean=lambda d: where_above(d.concentration, 1.0, lambda a: a * d.scale / (a - 1.0)),
     variance=lambda d: where_above(
-        d.alpha, 2.0, lambda a: ops.square(d.scale / (a - 1.0)) * a / (a - 2.0)
+        d.concentration, 2.0, lambda a: ops.square(d.scale / (a - 1.0)) * a / (a - 2.0)
     ),
     mode=lambda d: d.scale,
-    entropy=lambda d: ops.log(d.scale / d.alpha) + 1.0 + 1.0 / d.alpha,
-    cdf=lambda d, x: -ops.expm1(d.alpha * ops.log(d.scale / x)),
-    icdf=lambda d, q: d.scale * ops.exp(-ops.log1p(-q) / d.alpha),
+    entropy=lambda d: ops.log(d.scale / d.concentration) + 1.0 + 1.0 / d.concentration,
+    cdf=lambda d, x: -ops.expm1(d.concentration * ops.log(d.scale / x)),
+    icdf=lambda d, q: d.scale * ops.exp(-ops.log1p(-q) / d.concentration),
 )
 
 
@@ -243,11 +245,11 @@ def where_above(a: Var, least: float, form: Callable[[Var], Var], else_: float =
 class Pareto(Family):
     """Pareto distribution: a power law above `scale`.
 
-        density(x) = alpha scale^alpha / x^(alpha + 1),  x >= scale
+        density(x) = concentration scale^concentration / x^(concentration + 1),  x >= scale
 
     Args:
         scale: The lower bound, above 0.
-        alpha: The exponent of the tail, above 0.
+        concentration: The exponent of the tail, above 0.
         dtype: As for `Normal`.
 
     Raises:
@@ -262,11 +264,11 @@ class Pareto(Family):
     """
 
     scale: Operand = 1.0
-    alpha: Operand = 1.0
+    concentration: Operand = 1.0
 
     forms = PARETO
     support = Interval(low=lambda d: d.scale)
-    ranges: ClassVar = {"scale": ABOVE, "alpha": ABOVE}
+    ranges: ClassVar = {"scale": ABOVE, "concentration": ABOVE}
 
 
 # ---- logarithms and absolute values ----------------------------------------------------------

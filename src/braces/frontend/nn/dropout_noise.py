@@ -131,16 +131,16 @@ def gaussian_dropout(
 
 
 @transactional
-def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
+def gaussian_noise(x: Any, scale: float, *, name: str | None = None) -> Var:
     """Add normal noise.
 
-        out = x + stddev * n      n: normal numbers
+        out = x + scale * n      n: normal numbers
 
     `prog.for_test()` adds nothing.
 
     Args:
         x: float[*shape].
-        stddev: Standard deviation of the noise.
+        scale: Standard deviation of the noise.
         name: The name of the block.
 
     Raises:
@@ -149,7 +149,7 @@ def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
     x = check_floats("gaussian_noise", x)
 
     def build() -> Var:
-        return ops.in_training(x, x + normal(x.shape, 0.0, stddev, dtype=x.dtype))
+        return ops.in_training(x, x + normal(x.shape, 0.0, scale, dtype=x.dtype))
 
     return compose_block(name or "gaussian_noise", build)
 

@@ -7,13 +7,14 @@ import numpy as np
 from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.dims import Size
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ShapeError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.random_state import (
     DistributionParameters,
     check_numbers,
+    check_one_given,
     draw,
     draw_keys,
     to_common_dtype,
@@ -233,8 +234,8 @@ def student_t(
 @transactional
 def multivariate_normal(
     shape: Sizes = None,
-    mean: Operand = 0.0,
-    covariance: Operand | None = None,
+    loc: Operand = 0.0,
+    covariance_matrix: Operand | None = None,
     *,
     scale_tril: Operand | None = None,
     dtype: object = None,
@@ -242,14 +243,14 @@ def multivariate_normal(
 ) -> Var:
     """Multivariate normal vectors.
 
-        out = mean + scale_tril @ normal([n]),  scale_tril @ scale_tril^T = covariance
+        out = loc + scale_tril @ normal([n]),  scale_tril @ scale_tril^T = covariance_matrix
 
     Args:
         shape: The shape of the result without its last axis; by default that of the parameters.
-        mean: [..., n], or one number for all; parameters as for `uniform`.
-        covariance: [..., n, n], symmetric and positive definite, else the result is NaN.
-        scale_tril: Instead of the covariance: [..., n, n], lower triangular with a positive
-            diagonal.
+        loc: [..., n], or one number for all; parameters as for `uniform`.
+        covariance_matrix: [..., n, n], symmetric and positive definite, else the result is NaN.
+        scale_tril: Instead of `covariance_matrix`: its Cholesky factor [..., n, n], lower
+            triangular with a positive diagonal.
         dtype: A real floating dtype; by default that of the parameters.
         name: The name of the block, which determines its random bits.
 
@@ -257,30 +258,27 @@ def multivariate_normal(
         [*shape, n].
 
     Raises:
-        ProgramError: Not exactly one of `covariance` and `scale_tril` is given.
+        ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
         ShapeError: It is not a matrix, or the shapes do not match.
     """
     what = "multivariate_normal"
-    if (covariance is None) == (scale_tril is None):
-        raise ProgramError(
-            f"{what} needs the covariance or its triangle, and not both.",
-            fix="Give covariance=... or scale_tril=...",
-        )
+    matrices = {"covariance_matrix": covariance_matrix, "scale_tril": scale_tril}
+    check_one_given(what, "covariance_matrix", "scale_tril", matrices)
 
     def build() -> Var:
-        matrix = scale_tril if covariance is None else covariance
+        matrix = scale_tril if covariance_matrix is None else covariance_matrix
         assert matrix is not None
-        common_dtype, vars = to_common_dtype(what, dtype, mean=mean, matrix=matrix)
-        full_matrix, loc = vars["matrix"], vars["mean"]
+        common_dtype, vars = to_common_dtype(what, dtype, loc=loc, matrix=matrix)
+        full_matrix, center = vars["matrix"], vars["loc"]
         if full_matrix.ndim < 2:
-            raise ShapeError(f"{what} needs a matrix, not {full_matrix.type}.")
-        loc = loc if loc.ndim else ops.expand_dims(loc, axis=0)
-        lower = full_matrix if covariance is None else ops.cholesky(full_matrix)
+            raise ShapeError(f"{what} expects a matrix [..., n, n], got {full_matrix.type}.")
+        center = center if center.ndim else ops.expand_dims(center, axis=0)
+        lower = full_matrix if covariance_matrix is None else ops.cholesky(full_matrix)
         params = DistributionParameters(
-            what, shape, common_dtype, 1, mean=loc, rows=lower[..., 0]
+            what, shape, common_dtype, 1, loc=center, rows=lower[..., 0]
         )
         sizes = (*params.sizes, full_matrix.shape[-1])
         noise = draw("random_normal", shape=sizes, dtype=params.dtype)
-        return loc + ops.sum(lower * ops.expand_dims(noise, axis=-2), axis=-1)
+        return center + ops.sum(lower * ops.expand_dims(noise, axis=-2), axis=-1)
 
     return compose_block(name or what, build)

@@ -85,8 +85,8 @@ def uniform(
 @transactional
 def normal(
     shape: Sizes = None,
-    mean: Operand = 0.0,
-    stddev: Operand = 1.0,
+    loc: Operand = 0.0,
+    scale: Operand = 1.0,
     *,
     dtype: object = None,
     name: str = "",
@@ -95,19 +95,19 @@ def normal(
 
     Args:
         shape: The shape of the result; see `uniform`.
-        mean: The mean; parameters as for `uniform`.
-        stddev: The standard deviation.
+        loc: The mean; parameters as for `uniform`.
+        scale: The standard deviation.
         dtype: A real floating dtype; by default that of the parameters.
         name: The name of the operator or block, which determines its random bits.
     """
-    return _normal("random_normal", "normal", name, shape, dtype, mean, stddev)
+    return _normal("random_normal", "normal", name, shape, dtype, loc, scale)
 
 
 @transactional
 def truncated_normal(
     shape: Sizes = None,
-    mean: Operand = 0.0,
-    stddev: Operand = 1.0,
+    loc: Operand = 0.0,
+    scale: Operand = 1.0,
     *,
     low: float = -2.0,
     high: float = 2.0,
@@ -118,15 +118,15 @@ def truncated_normal(
 
     Args:
         shape: The shape of the result; see `uniform`.
-        mean: The mean before truncation; parameters as for `uniform`.
-        stddev: The standard deviation before truncation.
+        loc: The mean before truncation; parameters as for `uniform`.
+        scale: The standard deviation before truncation.
         low: The lower bound, in standard deviations from the mean.
         high: The upper bound, likewise.
         dtype: A real floating dtype; by default that of the parameters.
         name: The name of the operator or block, which determines its random bits.
     """
     op, what = "random_truncated_normal", "truncated_normal"
-    return _normal(op, what, name, shape, dtype, mean, stddev, low=low, high=high)
+    return _normal(op, what, name, shape, dtype, loc, scale, low=low, high=high)
 
 
 def _normal(
@@ -135,18 +135,18 @@ def _normal(
     name: str,
     shape: Sizes,
     dtype: object,
-    mean: Any,
-    stddev: Any,
+    loc: Any,
+    scale: Any,
     **bounds: Any,
 ) -> Var:
-    if are_fixed_numbers(mean, stddev):
-        attrs = {"shape": shape_or_scalar(shape), "mean": mean, "stddev": stddev, **bounds}
+    if are_fixed_numbers(loc, scale):
+        attrs = {"shape": shape_or_scalar(shape), "mean": loc, "stddev": scale, **bounds}
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
     def build() -> Var:
-        params = DistributionParameters(what, shape, dtype, mean=mean, stddev=stddev)
+        params = DistributionParameters(what, shape, dtype, loc=loc, scale=scale)
         noise = draw(op, shape=params.sizes, dtype=params.dtype, **bounds)
-        return params["mean"] + params["stddev"] * noise
+        return params["loc"] + params["scale"] * noise
 
     return compose_block(name or what, build)
 

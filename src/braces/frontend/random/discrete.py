@@ -41,25 +41,25 @@ __all__ = [
 
 
 @transactional
-def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = "") -> Var:
+def bernoulli(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> Var:
     """Bools that are true with a probability.
 
     Args:
         shape: The shape of the result; see `uniform`.
-        probability: The probability of true; a number, or a variable that broadcasts to
+        probs: The probability of true; a number, or a variable that broadcasts to
             `shape`. Elements of a variable below 0 or NaN are never true.
         name: The name of the operator or block, which determines its random bits.
 
     Raises:
-        ProgramError: `probability` is a number that is not between 0 and 1.
+        ProgramError: `probs` is a number that is not between 0 and 1.
     """
-    if are_fixed_numbers(probability):
-        attrs = {"shape": shape_or_scalar(shape), "probability": probability}
+    if are_fixed_numbers(probs):
+        attrs = {"shape": shape_or_scalar(shape), "probability": probs}
         return draw("random_bernoulli", name=name, **attrs)
 
     def build() -> Var:
-        params = DistributionParameters("bernoulli", shape, None, probability=probability)
-        return params.noise(lambda u: u) < params["probability"]
+        params = DistributionParameters("bernoulli", shape, None, probs=probs)
+        return params.noise(lambda u: u) < params["probs"]
 
     return compose_block(name or "bernoulli", build)
 
@@ -142,17 +142,17 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
 
 @transactional
 def binomial(
-    shape: Sizes = None, trials: Operand = 1, probability: Operand = 0.5, *, name: str = ""
+    shape: Sizes = None, total_count: Operand = 1, probs: Operand = 0.5, *, name: str = ""
 ) -> Var:
     """Binomial numbers: successes in a number of trials.
 
-        P(out = k) = C(trials, k) probability^k (1 - probability)^(trials - k)
+        P(out = k) = C(total_count, k) probs^k (1 - probs)^(total_count - k)
 
     Args:
         shape: The shape of the result; see `uniform`.
-        trials: Number of trials, non-negative; parameters are numbers, or variables that
-            broadcast to `shape`.
-        probability: The probability of success, from 0 to 1.
+        total_count: Number of trials, non-negative; parameters are numbers, or variables
+            that broadcast to `shape`.
+        probs: The probability of success, from 0 to 1.
         name: The name of the block, which determines its random bits.
 
     Returns:
@@ -162,28 +162,28 @@ def binomial(
         ProgramError: A parameter is a number out of its range.
         RunError: In a run, a value is out of its range.
     """
-    check_numbers("binomial", BELOW_ZERO, trials=trials)
-    check_numbers("binomial", BELOW_ZERO, 1, probability=probability)
+    check_numbers("binomial", BELOW_ZERO, total_count=total_count)
+    check_numbers("binomial", BELOW_ZERO, 1, probs=probs)
 
     def build() -> Var:
         params = DistributionParameters(
-            "binomial", shape, FLOAT64, trials=trials, probability=probability
+            "binomial", shape, FLOAT64, total_count=total_count, probs=probs
         )
-        values = (params.broadcast(name) for name in ("trials", "probability"))
+        values = (params.broadcast(name) for name in ("total_count", "probs"))
         return emit("binomial_of_key", draw_keys(params.sizes), *values)
 
     return compose_block(name or "binomial", build)
 
 
 @transactional
-def geometric(shape: Sizes = None, probability: Operand = 0.5, *, name: str = "") -> Var:
+def geometric(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> Var:
     """Geometric numbers: trials up to and including the first success.
 
-        P(out = k) = (1 - probability)^(k - 1) probability,  k = 1, 2, …
+        P(out = k) = (1 - probs)^(k - 1) probs,  k = 1, 2, …
 
     Args:
         shape: The shape of the result; see `uniform`.
-        probability: The probability of success, above 0 and up to 1; a number, or a variable
+        probs: The probability of success, above 0 and up to 1; a number, or a variable
             that broadcasts to `shape`, whose elements out of range give 0.
         name: The name of the block, which determines its random bits.
 
@@ -191,13 +191,13 @@ def geometric(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
         i64[*shape].
 
     Raises:
-        ProgramError: `probability` is a number out of its range.
+        ProgramError: `probs` is a number out of its range.
     """
-    check_numbers("geometric", 0, 1, probability=probability)
+    check_numbers("geometric", 0, 1, probs=probs)
 
     def build() -> Var:
-        params = DistributionParameters("geometric", shape, FLOAT64, probability=probability)
-        p = params["probability"]
+        params = DistributionParameters("geometric", shape, FLOAT64, probs=probs)
+        p = params["probs"]
         failures = params.noise(ops.log, lambda info: info.tiny) / ops.log1p(-p)
         trials = 1.0 + ops.minimum(ops.floor(failures), _MAX_COUNT)
         return ops.cast(ops.where((p > 0.0) & (p <= 1.0), trials, 0.0), INT64)
@@ -251,7 +251,7 @@ def choice(
     shape: Sequence[Any] | Size = (),
     *,
     replace: bool = True,
-    p: Operand | None = None,
+    probs: Operand | None = None,
     axis: int = 0,
     name: str = "",
 ) -> Var:
@@ -262,14 +262,14 @@ def choice(
         shape: The shape of the result, or the shape that replaces the chosen axis of a
             variable.
         replace: Whether an element may be chosen again. If not, `shape` is not symbolic.
-        p: [n], probabilities up to a factor; uniform by default. Negative ones give NaN, and
-            are not chosen.
+        probs: [n], probabilities up to a factor; uniform by default. Elements with a negative
+            probability are not chosen.
         axis: The axis of a variable to choose from.
         name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: Without `replace`, `shape` is symbolic.
-        ShapeError: Without `replace`, there are too few elements; or `p` has another shape.
+        ShapeError: Without `replace`, there are too few elements; or `probs` has another shape.
 
     Example:
         >>> import braces as br
@@ -283,25 +283,25 @@ def choice(
 
     def build() -> Var:
         indices = (
-            _choose_with_replacement(size, sizes, p)
+            _choose_with_replacement(size, sizes, probs)
             if replace
-            else _choose_without_replacement(size, sizes, p)
+            else _choose_without_replacement(size, sizes, probs)
         )
         return emit("take", x, indices, axis=axis) if isinstance(x, Var) else indices
 
     return compose_block(name or "choice", build)
 
 
-def _choose_with_replacement(size: Size, sizes: Shape, p: Operand | None) -> Var:
+def _choose_with_replacement(size: Size, sizes: Shape, probs: Operand | None) -> Var:
     """Draw indices with replacement."""
-    if p is not None:
-        logits = ops.broadcast_to(_logits(size, p), (*sizes, size))
+    if probs is not None:
+        logits = ops.broadcast_to(_logits(size, probs), (*sizes, size))
         return draw("random_categorical", logits, axis=-1)
     uniforms = draw("random_uniform", shape=sizes, dtype=FLOAT64)
     return ops.cast(ops.floor(uniforms * ops.cast(ops.size(size), FLOAT64)), INT64)
 
 
-def _choose_without_replacement(size: Size, sizes: Shape, p: Operand | None) -> Var:
+def _choose_without_replacement(size: Size, sizes: Shape, probs: Operand | None) -> Var:
     """Draw indices without replacement: the first of a random order."""
     if not all(isinstance(n, int) for n in sizes):
         raise ProgramError(
@@ -310,14 +310,14 @@ def _choose_without_replacement(size: Size, sizes: Shape, p: Operand | None) -> 
             fix="br.random.permutation(x) has all of them in random order.",
         )
     count = math.prod(n for n in sizes if isinstance(n, int))
-    logits = emit("full", shape=(size,), value=0.0) if p is None else _logits(size, p)
+    logits = emit("full", shape=(size,), value=0.0) if probs is None else _logits(size, probs)
     first = ops.topk(logits + gumbel((size,), dtype=logits.dtype), count)[1]
     return ops.reshape(ops.cast(first, INT64), sizes)
 
 
-def _logits(size: Size, p: Operand) -> Var:
-    params = DistributionParameters("choice", (size,), None, p=p)
-    return ops.log(params.broadcast("p"))
+def _logits(size: Size, probs: Operand) -> Var:
+    params = DistributionParameters("choice", (size,), None, probs=probs)
+    return ops.log(params.broadcast("probs"))
 
 
 def _size_along(x: Var, axis: int, what: str) -> Size:
