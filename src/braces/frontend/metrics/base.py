@@ -50,7 +50,7 @@ class Metric:
             DTypeError: `scope` is not a scope.
         """
         if not isinstance(cast("Any", scope), Scope):
-            raise DTypeError(f"A metric is reset in a scope, not in {scope!r:.60}.")
+            raise DTypeError(f"Metric.reset expects a br.Scope, got {scope!r:.60}.")
         scope.update({state.name: zeros_like(state) for state in self.states})
 
 
@@ -66,8 +66,8 @@ def accumulate_metric(
     program = current_program()
     if not program.current.runs_once:
         raise ProgramError(
-            f"{kind} cannot be counted in an inner block, which runs many times or never.",
-            fix="Give what the loop or branch gives to the metric after it.",
+            f"{kind} cannot accumulate in an inner block, which can run many times or never.",
+            fix="Build the metric after the loop or branch, from one of its outputs.",
         )
     table = program.current
     prefix = table.prefixed(name) if name else free_block_name(table, kind)
@@ -96,15 +96,15 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
     var = as_var(weights)
     is_numeric = is_float(var.dtype) or is_integer(var.dtype) or var.dtype == BOOL
     if not is_numeric or var.dtype.kind == "c":
-        raise DTypeError(f"{kind} takes weights that are numbers or a mask, not {var.type}.")
+        raise DTypeError(f"{kind} expects real or bool weights, got {var.type}.")
     if var.ndim > values.ndim or not all(
         left == 1 or same_size(left, right)
         for left, right in zip(var.shape[::-1], values.shape[::-1], strict=False)
     ):
         raise ShapeError(
-            f"{kind} cannot weigh values by these weights.",
+            f"{kind} cannot broadcast the weights to the shape of the values.",
             given=f"values: {values.type}   weights={var.name}: {var.type}",
-            fix="Give one for each value, or what is broadcast to their shape.",
+            fix="Pass one weight for each value, or a shape that broadcasts to the values.",
         )
     return ops.broadcast_to(ops.cast(var, FLOAT64), values.shape)
 
@@ -130,9 +130,9 @@ def check_same_shape(kind: str, **given: Any) -> tuple[Var, Var]:
     left, right = operand(left, kind), as_var(right)
     if left.ndim != right.ndim or not all(map(same_size, left.shape, right.shape)):
         raise ShapeError(
-            f"{kind} needs {first} and {second} of one shape.",
+            f"{kind} expects equal shapes of `{first}` and `{second}`.",
             given=format_types({first: left, second: right}),
-            fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
+            fix="Metrics do not broadcast, because [b,1] with [b] is usually a mistake.",
         )
     return left, right
 

@@ -82,14 +82,16 @@ def _check(
 ) -> None:
     if len(candidates) != len(references) or not all(map(len, references)):
         raise ProgramError(
-            f"bleu is given {len(candidates)} candidates and {len(references)} lists of "
-            "references.",
-            fix="Give a list of one sentence or more for each candidate.",
+            f"bleu got {len(candidates)} candidates and {len(references)} lists of references.",
+            fix="Pass a list of at least one reference for each candidate.",
         )
     sentences = [*candidates, *(reference for group in references for reference in group)]
     if any(isinstance(sentence, str) for sentence in sentences):
         raise ProgramError(
-            "bleu takes sentences of words, not strings.", fix="Write sentence.split()."
+            "bleu expects sentences as sequences of words, got a string.",
+            fix="Use sentence.split().",
         )
     if longest < 1:
-        raise ProgramError(f"bleu cannot count runs of {longest} words.", fix="Use 1 or more.")
+        raise ProgramError(
+            f"bleu expects longest of 1 or more, got {longest}.", fix="Use longest=4."
+        )

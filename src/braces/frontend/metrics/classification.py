@@ -24,25 +24,28 @@ from braces.frontend.metrics.base import (
 
 
 def _counts(
-    kind: str, predictions: Any, labels: Any, classes: int, weights: Operand | None
+    kind: str, prediction: Any, labels: Any, num_classes: int, weights: Operand | None
 ) -> tuple[Var, Var, Var]:
     """Return one-hot predictions and labels, and the weights of examples.
 
     An example with a label out of range has weight 0.
     """
-    predicted, true = operand(predictions, kind), operand(labels, kind)
+    predicted, true = operand(prediction, kind), operand(labels, kind)
     for ids in (predicted, true):
         if not (is_integer(ids.dtype) or ids.dtype == BOOL):
             raise DTypeError(
-                f"{kind} takes classes by number, not {ids.type}.",
-                fix="Take br.argmax(logits, axis=-1), or br.cast(scores > 0.5, 'int32').",
+                f"{kind} expects integer or bool classes, got {ids.type}.",
+                fix="Use br.argmax(logits, axis=-1), or br.cast(scores > 0.5, 'int32').",
             )
-    if classes < 2:
-        raise ProgramError(f"{kind} cannot count {classes!r} classes.", fix="Use 2 or more.")
-    check_same_shape(kind, predictions=predicted, labels=true)
+    if num_classes < 2:
+        raise ProgramError(
+            f"{kind} expects num_classes of 2 or more, got {num_classes!r}.",
+            fix="Use num_classes=2 for a binary problem.",
+        )
+    check_same_shape(kind, prediction=predicted, labels=true)
     weight = ops.reshape(weights_of(kind, true, weights), [-1])
     flat = (ops.reshape(ops.cast(one_, "int64"), [-1, 1]) for one_ in (predicted, true))
-    class_ids = arange(classes)
+    class_ids = arange(num_classes)
     one_hot = [ops.cast(ops.equal(one_, class_ids), FLOAT64) for one_ in flat]
     is_valid = ops.sum(one_hot[1], axis=1, keepdims=True)
     return one_hot[0], one_hot[1], is_valid * ops.expand_dims(weight, axis=1)
@@ -50,9 +53,9 @@ def _counts(
 
 @transactional
 def confusion_matrix(
-    predictions: Any,
+    prediction: Any,
     labels: Any,
-    classes: int,
+    num_classes: int,
     weights: Operand | None = None,
     *,
     name: str | None = None,
@@ -60,10 +63,10 @@ def confusion_matrix(
     """Confusion matrix: counts by [label, prediction].
 
     Args:
-        predictions: integer[...], or bool: the predicted class of each example.
+        prediction: integer[...], or bool: the predicted class of each example.
         labels: The class of each example, of the same shape. Labels out of range are not
             counted.
-        classes: Number of classes.
+        num_classes: Number of classes.
         weights: As for `mean`.
         name: The name of the metric.
 
@@ -72,9 +75,10 @@ def confusion_matrix(
         ShapeError: Their shapes differ.
         ProgramError: There are fewer than two classes.
     """
-    predicted, true, weight = _counts("confusion_matrix", predictions, labels, classes, weights)
+    what = "confusion_matrix"
+    predicted, true, weight = _counts(what, prediction, labels, num_classes, weights)
     sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), predicted)}
-    return accumulate_metric("confusion_matrix", name, sums, lambda sums: sums["counts"] + 0.0)
+    return accumulate_metric(what, name, sums, lambda sums: sums["counts"] + 0.0)
 
 
 Ratio = Callable[[Var, Var, Var], Var]
@@ -83,21 +87,21 @@ Ratio = Callable[[Var, Var, Var], Var]
 def _ratio_of(
     kind: str,
     ratio: Ratio,
-    predictions: Any,
+    prediction: Any,
     labels: Any,
-    classes: int,
+    num_classes: int,
     average: str | None,
     weights: Operand | None,
     name: str | None,
 ) -> Metric:
     """Return a metric: a ratio of hits, predictions and labels per class."""
     is_known = average in ("binary", "micro", "macro", None)
-    if not is_known or (average == "binary" and classes > 2):
+    if not is_known or (average == "binary" and num_classes > 2):
         raise ProgramError(
-            f"{kind} of {classes} classes has no average={average!r}.",
-            fix="Use 'micro', 'macro' or None; 'binary' is the class 1 of two.",
+            f"{kind} does not support average={average!r} for {num_classes} classes.",
+            fix="Use 'micro', 'macro' or None; 'binary' requires two classes.",
         )
-    predicted, true, weight = _counts(kind, predictions, labels, classes, weights)
+    predicted, true, weight = _counts(kind, prediction, labels, num_classes, weights)
     sums = {
         "hits": ops.sum(predicted * true * weight, axis=0),
         "said": ops.sum(predicted * weight, axis=0),
@@ -119,9 +123,9 @@ def _ratio_of(
 
 @transactional
 def precision(
-    predictions: Any,
+    prediction: Any,
     labels: Any,
-    classes: int = 2,
+    num_classes: int = 2,
     average: str | None = "binary",
     weights: Operand | None = None,
     *,
@@ -130,10 +134,10 @@ def precision(
     """Precision: the share of correct predictions of a class; 0 without predictions.
 
     Args:
-        predictions: integer[...], or bool: the predicted class of each example.
+        prediction: integer[...], or bool: the predicted class of each example.
         labels: The class of each example, of the same shape. Labels out of range are not
             counted.
-        classes: Number of classes.
+        num_classes: Number of classes.
         average: `"binary"` is class 1 of two, `"macro"` the mean over classes that occur or are
             predicted, `"micro"` over all examples together; `None` gives a number for each
             class.
@@ -146,17 +150,16 @@ def precision(
         ProgramError: There are fewer than two classes, or `average` does not apply to them.
     """
     return _ratio_of(
-        "precision", lambda hits, preds, _: safe_ratio(hits, preds), predictions, labels,
-        classes,
-        average, weights, name,
+        "precision", lambda hits, preds, _: safe_ratio(hits, preds), prediction, labels,
+        num_classes, average, weights, name,
     )  # fmt: skip
 
 
 @transactional
 def recall(
-    predictions: Any,
+    prediction: Any,
     labels: Any,
-    classes: int = 2,
+    num_classes: int = 2,
     average: str | None = "binary",
     weights: Operand | None = None,
     *,
@@ -164,16 +167,16 @@ def recall(
 ) -> Metric:
     """Recall: the share of the examples of a class that are found; see `precision`."""
     return _ratio_of(
-        "recall", lambda hits, _, true: safe_ratio(hits, true), predictions, labels, classes,
+        "recall", lambda hits, _, true: safe_ratio(hits, true), prediction, labels, num_classes,
         average, weights, name,
     )  # fmt: skip
 
 
 @transactional
 def f1(
-    predictions: Any,
+    prediction: Any,
     labels: Any,
-    classes: int = 2,
+    num_classes: int = 2,
     average: str | None = "binary",
     weights: Operand | None = None,
     *,
@@ -184,7 +187,6 @@ def f1(
     2 hits / (said + true)
     """
     return _ratio_of(
-        "f1", lambda hits, preds, true: safe_ratio(2.0 * hits, preds + true), predictions,
-        labels,
-        classes, average, weights, name,
+        "f1", lambda hits, preds, true: safe_ratio(2.0 * hits, preds + true), prediction,
+        labels, num_classes, average, weights, name,
     )  # fmt: skip

@@ -21,8 +21,8 @@ from braces.frontend.metrics.base import (
 
 @transactional
 def cosine_similarity(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     axis: int = -1,
@@ -31,8 +31,8 @@ def cosine_similarity(
     """The mean cosine similarity of predictions and targets; see `mean`.
 
     Args:
-        predictions: number[*shape].
-        targets: number[*shape].
+        prediction: number[*shape].
+        target: number[*shape].
         weights: As for `mean`, one for each vector.
         axis: The axis of the vectors.
         name: The name of the metric.
@@ -41,14 +41,14 @@ def cosine_similarity(
         ShapeError: Shapes differ, or there is no such axis.
     """
     what = "cosine_similarity"
-    left, right = check_same_shape(what, predictions=predictions, targets=targets)
+    left, right = check_same_shape(what, prediction=prediction, target=target)
     return mean_metric(what, name, emit(what, left, right, axis=axis), weights)
 
 
 @transactional
 def pearson_correlation(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     name: str | None = None,
@@ -61,8 +61,8 @@ def pearson_correlation(
     the mean is much larger than the standard deviation.
 
     Args:
-        predictions: number[*shape]: x.
-        targets: number[*shape]: y.
+        prediction: number[*shape]: x.
+        target: number[*shape]: y.
         weights: As for `mean`.
         name: The name of the metric.
 
@@ -75,14 +75,14 @@ def pearson_correlation(
         return covariance / ops.sqrt(x_variance * y_variance)
 
     return accumulate_metric(
-        "pearson_correlation", name, _products(predictions, targets, weights), number
+        "pearson_correlation", name, _products(prediction, target, weights), number
     )
 
 
 @transactional
 def concordance_correlation(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     name: str | None = None,
@@ -100,13 +100,13 @@ def concordance_correlation(
         return 2.0 * covariance / (x_variance + y_variance + ops.square(x_mean - y_mean))
 
     what = "concordance_correlation"
-    return accumulate_metric(what, name, _products(predictions, targets, weights), number)
+    return accumulate_metric(what, name, _products(prediction, target, weights), number)
 
 
-def _products(predictions: Any, targets: Operand, weights: Operand | None) -> dict[str, Var]:
+def _products(prediction: Any, target: Operand, weights: Operand | None) -> dict[str, Var]:
     """Return sums of two variables, and of their products."""
     what = "A correlation"
-    left, right = check_same_shape(what, predictions=predictions, targets=targets)
+    left, right = check_same_shape(what, prediction=prediction, target=target)
     weight = weights_of(what, left, weights)
     x, y = zero_unweighted(left, weight), zero_unweighted(right, weight)
     parts = {"count": weight, "x": weight * x, "y": weight * y}

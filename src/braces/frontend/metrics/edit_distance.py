@@ -29,7 +29,7 @@ from braces.frontend.metrics.base import (
 
 @transactional
 def edit_distance(
-    predictions: Any,
+    prediction: Any,
     labels: Any,
     weights: Operand | None = None,
     *,
@@ -46,7 +46,7 @@ def edit_distance(
     Levenshtein, 1966.
 
     Args:
-        predictions: integer[rows, steps].
+        prediction: integer[rows, steps].
         labels: integer[rows, others].
         weights: As for `mean`, one for each batch element.
         lengths: integer[rows]: the number of steps of each prediction; all by default. Further
@@ -73,10 +73,11 @@ def edit_distance(
         0.5
     """
     what = "edit_distance"
-    predicted = operand(predictions, what)
+    predicted = operand(prediction, what)
     if predicted.ndim != 2:
         raise ShapeError(
-            f"{what} takes rows of steps.", given=f"{predicted.name}: {predicted.type}"
+            f"{what} expects an array [rows, steps].",
+            given=f"{predicted.name}: {predicted.type}",
         )
     rows, steps = predicted.shape
     predicted = check_row_labels(what, predicted, predicted, (rows,))

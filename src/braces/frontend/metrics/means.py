@@ -59,47 +59,47 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
 
 @transactional
 def mean_squared_error(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     name: str | None = None,
 ) -> Metric:
-    """The mean of (predictions - targets)^2; see `mean`."""
-    error = ops.square(_error("mean_squared_error", predictions, targets))
+    """The mean of (prediction - target)^2; see `mean`."""
+    error = ops.square(_error("mean_squared_error", prediction, target))
     return mean_metric("mean_squared_error", name, error, weights)
 
 
 @transactional
 def root_mean_squared_error(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     name: str | None = None,
 ) -> Metric:
-    """The square root of the mean of (predictions - targets)^2; see `mean`."""
+    """The square root of the mean of (prediction - target)^2; see `mean`."""
     what = "root_mean_squared_error"
-    error = ops.square(_error(what, predictions, targets))
+    error = ops.square(_error(what, prediction, target))
     return mean_metric(what, name, error, weights, ops.sqrt)
 
 
 @transactional
 def mean_absolute_error(
-    predictions: Any,
-    targets: Operand,
+    prediction: Any,
+    target: Operand,
     weights: Operand | None = None,
     *,
     name: str | None = None,
 ) -> Metric:
-    """The mean of |predictions - targets|; see `mean`."""
-    error = ops.abs(_error("mean_absolute_error", predictions, targets))
+    """The mean of |prediction - target|; see `mean`."""
+    error = ops.abs(_error("mean_absolute_error", prediction, target))
     return mean_metric("mean_absolute_error", name, error, weights)
 
 
-def _error(kind: str, predictions: Any, targets: Any) -> Var:
+def _error(kind: str, prediction: Any, target: Any) -> Var:
     """Return the difference of two variables of one shape."""
-    left, right = check_same_shape(kind, predictions=predictions, targets=targets)
+    left, right = check_same_shape(kind, prediction=prediction, target=target)
     return left - right
 
 
@@ -137,7 +137,7 @@ def top_k_accuracy(
     logits = _scores("top_k_accuracy", logits, labels)
     if k < 1:
         raise ProgramError(
-            f"top_k_accuracy cannot take the best {k!r}.", fix="Use k=1 or more."
+            f"top_k_accuracy expects k of 1 or more, got {k!r}.", fix="Use k=1 or more."
         )
     label = ops.expand_dims(ops.cast(labels, "int64"), axis=-1)
     is_label = ops.equal(arange(logits.shape[-1]), label)
@@ -174,16 +174,16 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     """Check that logits have one label for each example."""
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
-        raise DTypeError(f"{kind} takes integers as labels, not {labels.type}.")
+        raise DTypeError(f"{kind} expects integer labels, got {labels.type}.")
     types_text = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
     if logits.ndim != labels.ndim + 1:
         raise ShapeError(
-            f"{kind} takes logits with one axis more than labels, that of classes.",
+            f"{kind} expects logits with one axis more than labels: the class axis.",
             given=types_text,
         )
     if not all(map(same_size, logits.shape, labels.shape)):
         raise ShapeError(
-            f"{kind} needs a label for each row of logits.",
+            f"{kind} expects one label for each example of the logits.",
             given=types_text,
         )
     return logits
@@ -191,16 +191,16 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
 
 @transactional
 def r2(
-    predictions: Any, targets: Any, weights: Operand | None = None, *, name: str | None = None
+    prediction: Any, target: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
     """R2: the share of the variance of targets that is explained.
 
-        value = 1 - sum((targets - predictions)^2) / sum((targets - mean(targets))^2)
+        value = 1 - sum((target - prediction)^2) / sum((target - mean(target))^2)
 
     The variance is computed from sums of targets and of their squares. It loses precision if
     the mean is much larger than the standard deviation.
     """
-    predicted, true = check_same_shape("r2", predictions=predictions, targets=targets)
+    predicted, true = check_same_shape("r2", prediction=prediction, target=target)
     weight = weights_of("r2", true, weights)
     predicted, true = zero_unweighted(predicted, weight), zero_unweighted(true, weight)
     sums = {
