@@ -233,19 +233,21 @@ def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Opera
             )
 
 
-def check_one_given(what: str, first: str, second: str, given: Mapping[str, object]) -> None:
+def check_one_given(
+    what: str, first: str, second: str, parameters: Mapping[str, object]
+) -> None:
     """Refuse two alternative parameters that are both given or both missing.
 
     Args:
         what: The name of the distribution.
         first: The name of one parameter.
         second: The name of the other.
-        given: Parameters by name; `None` counts as missing.
+        parameters: Values by name; `None` counts as missing.
 
     Raises:
         ProgramError: Both are given, or neither.
     """
-    both = {given.get(first) is not None, given.get(second) is not None}
+    both = {parameters.get(first) is not None, parameters.get(second) is not None}
     if len(both) == 1:
         raise ProgramError(
             f"{what} expects either `{first}` or `{second}`, "
