@@ -12,6 +12,7 @@ import pytest
 import braces as br
 from braces.ir.records import Op
 from braces.ir.walk import all_ops
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
 
@@ -30,12 +31,6 @@ def reversed_gradient(x: br.Var, by: float) -> tuple[br.Var, Callable[[br.Var], 
     return x, lambda g: g * -by
 
 
-def run(prog: br.Program, fetch: Any, mode: str, **feed: Any) -> Any:
-    scope, exe = br.Scope(), br.Executor(mode=mode)
-    exe.init(prog, scope, seed=0)
-    return exe.run(prog, scope, feed=feed, fetch=fetch)
-
-
 @pytest.mark.parametrize("n", [0, 3])
 def test_loops_use_the_gradient_that_is_written(mode: str, n: int) -> None:
     with br.Program() as prog:
@@ -48,7 +43,7 @@ def test_loops_use_the_gradient_that_is_written(mode: str, n: int) -> None:
             i.update(i + 1)
         rows, _ = br.scan(lambda c, _: (rounded(c * 3.0), c), x, None, length=2)
         grads = br.gradients([br.sum(loop.final(h)), br.sum(rows)], x)
-    (grad,) = run(prog, grads, mode, x=X[0], n=np.int32(n))
+    (grad,) = run(mode, prog, grads, x=X[0], n=np.int32(n))
     np.testing.assert_allclose(grad, [1.5**n + 9.0] * 2, rtol=1e-6)
 
 
@@ -63,7 +58,7 @@ def test_rows_use_the_gradient_of_the_branch_that_they_take(mode: str, count: in
             f.add_output(reversed_gradient(f.add_input(x), 3.0))
         y = choice()
         (grad,) = br.gradients(br.sum(y * y), x)
-    value, slope = run(prog, [y, grad], mode, x=X[:count])
+    value, slope = run(mode, prog, [y, grad], x=X[:count])
     wanted = np.where(X[:, :1] > 0, np.round(X), X)[:count]
     np.testing.assert_allclose(value, wanted)
     np.testing.assert_allclose(slope, np.where(X[:count, :1] > 0, 2.0, -6.0) * wanted)
@@ -76,7 +71,7 @@ def test_differentiated_again_it_is_still_used(mode: str) -> None:
         (first,) = br.gradients(br.sum(y * y * y), x)
         (second,) = br.gradients(br.sum(first), x)
         (moved,) = br.jvp([first], [x], [br.ones_like(x)])
-    found = run(prog, [first, second, moved], mode, x=X[0])
+    found = run(mode, prog, [first, second, moved], x=X[0])
     np.testing.assert_allclose(found, [[3.0, 12.0], [6.0, 12.0], [6.0, 12.0]])
 
 
@@ -91,7 +86,7 @@ def test_a_gradient_that_reads_its_output_is_one_function_again(mode: str) -> No
         (first,) = br.gradients(br.sum(grown(x)), x)
         (second,) = br.gradients(br.sum(first), x)
     values = np.round(np.exp(X[0]))
-    np.testing.assert_allclose(run(prog, [first, second], mode, x=X[0]), [values, values])
+    np.testing.assert_allclose(run(mode, prog, [first, second], x=X[0]), [values, values])
 
 
 # ---- programs as data ------------------------------------------------------------------------
@@ -179,9 +174,9 @@ def test_what_is_not_read_has_no_cotangent() -> None:
     types = [op.type for _, op in all_ops(small.definition.main)]
     assert "exp" not in types
     assert "full" in types
-    np.testing.assert_array_equal(run(prog, [grad], "interpret", x=X[0]), [[1.0, 1.0]])
+    np.testing.assert_array_equal(run("interpret", prog, [grad], x=X[0]), [[1.0, 1.0]])
     again = br.passes.gradients(first.name, "x")(small)
-    np.testing.assert_array_equal(run(again, "x_grad", "interpret", x=X[0]), [1.0, 1.0])
+    np.testing.assert_array_equal(run("interpret", again, "x_grad", x=X[0]), [1.0, 1.0])
 
 
 # ---- what is refused -------------------------------------------------------------------------

@@ -20,9 +20,7 @@ PARAMS = {"layers": [{"w": np.full((3, 4), 0.5, "f"), "b": np.arange(4, dtype="f
 
 
 def run(prog: br.Program, values: dict[str, Any], feed: dict[str, Any], mode: str) -> list[Any]:
-    scope = br.Scope()
-    scope.update(values)
-    return br.Executor(mode=mode).run(prog, scope, feed=feed, fetch=list(prog.fetches))
+    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
 
 
 @jax.jit

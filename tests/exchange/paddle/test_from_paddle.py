@@ -24,9 +24,7 @@ MODES = ("compile", "interpret")
 def run(folder: Path, feed: Any, mode: str = "compile") -> list[Any]:
     prog, values = br.from_paddle(folder)
     br.verify(prog)
-    scope = br.Scope()
-    scope.update(values)
-    return br.Executor(mode=mode).run(prog, scope, feed=feed, fetch=list(prog.fetches))
+    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
 
 
 def close(found: Any, wanted: Any) -> None:

@@ -11,14 +11,11 @@ import pytest
 
 import braces as br
 from braces.errors import ProgramError
+from tests.support.running import run
 
 Reading = Callable[[Any, Any, Any], Any]
 AMBIGUOUS = r"after its update(?s:.*)h\.pre\(1\)(?s:.*)h\.next"
 HERE = r"test_bare_memories\.py:\d+"
-
-
-def run(program: br.Program, fetch: Any, mode: str, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 # ---- what each spelling means ----------------------------------------------------------------
@@ -33,10 +30,10 @@ def test_next_is_the_new_value_and_pre_the_old_one(mode: str) -> None:
             total.update(total + net.add_input(x))
             net.add_output(total.next, total.pre(1), total.pre(2))
         fetch = [*rnn(), rnn.final(total)]
-    new, old, older, last = run(prog, fetch, mode, x=[1.0, 2.0, 3.0])
+    new, old, older, last = run(mode, prog, fetch, x=[1.0, 2.0, 3.0])
     assert (new.tolist(), old.tolist()) == ([1.0, 3.0, 6.0], [0.0, 1.0, 3.0])
     assert (older.tolist(), last) == ([0.0, 0.0, 1.0], 6.0)
-    empty = run(prog, fetch, mode, x=np.zeros(0, "f4"))
+    empty = run(mode, prog, fetch, x=np.zeros(0, "f4"))
     assert [part.size for part in empty] == [0, 0, 0, 1]
 
 
@@ -50,7 +47,7 @@ def test_a_while_collects_the_value_before_or_after_the_trip(mode: str) -> None:
             b.update(a.pre(1) + b)  # Fibonacci: all memories move at once
             body.add_output(a.pre(1), a.next, b.next)
         fetch = [*loop(), loop.final(a)]
-    before, after, following, last = run(prog, fetch, mode)
+    before, after, following, last = run(mode, prog, fetch)
     assert before.tolist() == [0.0, 1.0, 1.0, 2.0, 3.0]
     assert after.tolist() == [1.0, 1.0, 2.0, 3.0, 5.0]
     assert following.tolist() == [1.0, 2.0, 3.0, 5.0, 8.0]
@@ -72,7 +69,7 @@ def test_a_condition_after_the_updates_reads_what_memories_hold_before_the_trip(
                 if late:
                     body.set_condition(i.pre(1) < 3)
             counts.append(loop.final(i))
-    assert run(prog, counts, mode) == [3, 3]
+    assert run(mode, prog, counts) == [3, 3]
 
 
 def test_stop_when_can_read_the_new_value(mode: str) -> None:
@@ -85,7 +82,7 @@ def test_stop_when_can_read_the_new_value(mode: str) -> None:
                 h.update(h + 1.0)
                 net.stop_when((h.pre(1) if late else h.next) >= 3.0)
             ends.append(rnn.final(h))
-    assert run(prog, ends, mode) == [3.0, 4.0]
+    assert run(mode, prog, ends) == [3.0, 4.0]
 
 
 def test_gradients_flow_through_next(mode: str) -> None:
@@ -100,7 +97,7 @@ def test_gradients_flow_through_next(mode: str) -> None:
         (slope,) = br.gradients([loss], [x])
         (curve,) = br.gradients([br.sum(slope * slope)], [x])
     x = np.array([2.0, 3.0, 5.0])
-    found, bent = run(prog, [slope, curve], mode, x=x)
+    found, bent = run(mode, prog, [slope, curve], x=x)
 
     def slope_at(x: Any) -> Any:
         a, b, c = x
@@ -120,7 +117,7 @@ def test_a_swap_in_functions_needs_no_other_spelling(mode: str) -> None:
     with br.Program() as prog:
         x = br.data("x", ["t"])
         ends, rows = br.scan(lambda c, row: ((c[1], c[0] + row), c), (0.0, 1.0), x)
-    a, b, first, second = run(prog, [*ends, *rows], mode, x=[1.0, 2.0])
+    a, b, first, second = run(mode, prog, [*ends, *rows], x=[1.0, 2.0])
     assert (a, b) == (1.0, 3.0)
     assert (first.tolist(), second.tolist()) == ([0.0, 1.0], [1.0, 1.0])
 
@@ -283,7 +280,7 @@ def test_what_was_read_before_the_update_keeps_its_meaning(mode: str) -> None:
             h.update(h + 1.0)
             net.add_output(choice())
         fetch = list(rnn())
-    rows, chosen = run(prog, fetch, mode)
+    rows, chosen = run(mode, prog, fetch)
     assert (rows.tolist(), chosen.tolist()) == ([0.0, 1.0, 2.0], [0.0, 1.0, 20.0])
 
 
@@ -297,4 +294,4 @@ def test_an_update_that_is_undone_is_forgotten(mode: str) -> None:
                 raise ZeroDivisionError
             h.update(h + 1.0)
         fetch = rnn.final(h)
-    assert run(prog, fetch, mode) == 3.0
+    assert run(mode, prog, fetch) == 3.0

@@ -25,9 +25,7 @@ def as64(*given: float) -> list[br.Var]:
 
 
 def run(mode: str, prog: br.Program, fetch: Any, feed: Any = None, seed: int = 3) -> Any:
-    exe, scope = br.Executor(mode=mode), br.Scope()
-    exe.init(prog, scope, seed=seed)
-    return exe.run(prog, scope, feed=feed or {}, fetch=fetch)
+    return br.testing.run(prog, feed, fetch, mode=mode, seed=seed)
 
 
 # ---- divergences -----------------------------------------------------------------------------

@@ -142,9 +142,7 @@ def params() -> Vars:
 
 
 def run(mode: str, prog: br.Program, fetch: Any, feed: Any = PARAMS, seed: int = 3) -> Any:
-    exe, scope = br.Executor(mode=mode), br.Scope()
-    exe.init(prog, scope, seed=seed)
-    return exe.run(prog, scope, feed=feed, fetch=fetch)
+    return br.testing.run(prog, feed, fetch, mode=mode, seed=seed)
 
 
 def fetched(mode: str, prog: br.Program, made: dict[Any, br.Var], **given: Any) -> Any:

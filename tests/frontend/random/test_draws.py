@@ -75,9 +75,7 @@ def params() -> dict[str, br.Var]:
 
 
 def run(mode: str, prog: br.Program, fetch: Any, feed: Any = PARAMS, seed: int = 3) -> Any:
-    exe, scope = br.Executor(mode=mode), br.Scope()
-    exe.init(prog, scope, seed=seed)
-    return exe.run(prog, scope, feed=feed, fetch=fetch)
+    return br.testing.run(prog, feed, fetch, mode=mode, seed=seed)
 
 
 def drawn(mode: str, table: dict[str, tuple[Drawn, Any]]) -> dict[str, Any]:

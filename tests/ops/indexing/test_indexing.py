@@ -17,14 +17,11 @@ from braces.errors import (
     SymbolicValueError,
 )
 from braces.ops.indexing.static_slice import slice_length
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized  # what is read and written where, not what is computed
 
 b, t = Dim.named("b"), Dim.named("t")
-
-
-def run(program: br.Program, mode: str, fetch: Any, **feed: Any) -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
 
 
 def ramp(*shape: int) -> Any:
@@ -65,7 +62,7 @@ def test_known_indices_are_those_of_numpy(mode: str, index: Any, symbolic: bool)
         y = x[index]
         (grad,) = br.gradients([br.sum(y * y)], [x])
     assert grad is not None
-    got, got_grad = run(program, mode, [y, grad], x=value)
+    got, got_grad = run(mode, program, [y, grad], x=value)
     want, want_grad = value[index], np.zeros_like(value)
     want_grad[index] = 2 * want
     np.testing.assert_array_equal(got, want)
@@ -81,7 +78,7 @@ def test_slices_of_nothing_are_empty(mode: str, index: Any) -> None:
         x = br.data("x", ["b", 4])
         y = x[index]
         (grad,) = br.gradients([y], [x])
-    got, got_grad = run(program, mode, [y, grad], x=value)
+    got, got_grad = run(mode, program, [y, grad], x=value)
     assert got.shape == value[index].shape
     assert got_grad.shape == (0, 4)
 
@@ -216,7 +213,7 @@ def test_symbolic_bounds(mode: str, index: Any, concrete: Any) -> None:
         x, y = br.data("x", ["b", 3]), br.data("y", ["t"])
         z = x[index]
         (grad,) = br.gradients([z], [x])
-    got, got_grad, _ = run(program, mode, [z, grad, y], x=value, y=other)
+    got, got_grad, _ = run(mode, program, [z, grad, y], x=value, y=other)
     want_grad = np.zeros_like(value)
     want_grad[concrete] = 1
     np.testing.assert_array_equal(got, value[concrete])
@@ -231,7 +228,7 @@ def test_a_symbolic_bound_outside_is_an_error_in_the_run(mode: str, index: Any) 
         x, y = br.data("x", ["b", 3]), br.data("y", ["t"])
         z = x[index]
     with pytest.raises(IndexRangeError, match="does not lie within"):
-        run(program, mode, [z, y], x=ramp(2, 3), y=np.zeros(4, np.float32))
+        run(mode, program, [z, y], x=ramp(2, 3), y=np.zeros(4, np.float32))
 
 
 @pytest.mark.parametrize("index", [2, -3])
@@ -240,12 +237,12 @@ def test_an_integer_on_a_symbolic_axis_is_checked_in_the_run(mode: str, index: i
         x = br.data("x", ["b", 3])
         y = x[index]
         (grad,) = br.gradients([y], [x])
-    got, got_grad = run(program, mode, [y, grad], x=ramp(4, 3))
+    got, got_grad = run(mode, program, [y, grad], x=ramp(4, 3))
     np.testing.assert_array_equal(got, ramp(4, 3)[index])
     assert got_grad.sum() == 3
     for rows in (0, 2):
         with pytest.raises(IndexRangeError, match="does not lie within"):
-            run(program, mode, [y], x=ramp(rows, 3))
+            run(mode, program, [y], x=ramp(rows, 3))
 
 
 def test_what_cannot_fail_is_not_checked() -> None:
@@ -290,7 +287,7 @@ def test_variables_as_indices_are_those_of_numpy(mode: str, make: Any, rank: int
         (grad,) = br.gradients([br.sum(y * y)], [x])
     read = {op_input for op in program.table.ops for op_input in op.reads()}
     feed = {name: array for name, array in (("i", i), ("j", j)) if name in read}
-    got, got_grad = run(program, mode, [y, grad], x=value, **feed)
+    got, got_grad = run(mode, program, [y, grad], x=value, **feed)
     want, want_grad = value[make(i, j)], np.zeros_like(value)
     np.add.at(want_grad, make(i, j), 2 * want)
     np.testing.assert_array_equal(got, want)
@@ -301,13 +298,13 @@ def test_a_variable_index_out_of_range_is_an_error_in_the_run(mode: str) -> None
     with br.Program() as program:
         x, i = br.data("x", [3]), br.data("i", [], dtype="int64")
         y = x[i]
-    assert run(program, mode, [y], x=ramp(3), i=np.int64(-3))[0] == 0
+    assert run(mode, program, [y], x=ramp(3), i=np.int64(-3))[0] == 0
     for wrong in (3, -4, 2**32, -(2**40)):
         with pytest.raises(IndexRangeError, match="out of range"):
-            run(program, mode, [y], x=ramp(3), i=np.int64(wrong))
+            run(mode, program, [y], x=ramp(3), i=np.int64(wrong))
 
 
 def test_an_empty_list_takes_nothing(mode: str) -> None:
     with br.Program() as program:
         y = br.data("x", ["b", 3])[[]]
-    assert run(program, mode, [y], x=ramp(0, 3))[0].shape == (0, 3)
+    assert run(mode, program, [y], x=ramp(0, 3))[0].shape == (0, 3)

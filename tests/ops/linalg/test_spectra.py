@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +13,12 @@ from braces.errors import GradientError, ShapeError
 pytestmark = pytest.mark.unoptimized
 
 
-def run(fetch: Any, program: br.Program, mode: str = "interpret") -> Any:
-    return br.Executor(mode=mode).run(program, br.Scope(), fetch=fetch)
-
-
 def test_singular_matrices_give_what_jax_gives_and_no_error(mode: str) -> None:
     with br.Program() as program:
         x = br.constant([[1.0, 2.0], [2.0, 4.0]])
         solved, inverse = br.linalg.solve(x, br.constant([1.0, 1.0])), br.linalg.inv(x)
         sign, size = br.linalg.slogdet(x)
-    made = run([solved, inverse, sign, size], program, mode)
+    made = br.testing.run(program, {}, [solved, inverse, sign, size], mode=mode)
     assert not np.isfinite(made[0]).any()
     assert not np.isfinite(made[1]).any()
     assert made[2:] == [0.0, -np.inf]

@@ -20,6 +20,7 @@ from braces.dims import Size, parse_size, substitute
 from braces.dtypes import Type
 from tests.ops.cases import MODES, Built, Case, build, differentiable_cases, sizes_in
 from tests.ops.differentiated import Differentiated
+from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized
 
@@ -150,12 +151,6 @@ def derivatives(name: str, batch: str | int, steps: str | int) -> tuple[br.Progr
     return program, found
 
 
-def run(mode: str, x: Any, program: br.Program, fetch: list[Var]) -> list[Any]:
-    scope = br.Scope()
-    br.Executor().init(program, scope)
-    return br.Executor(mode=mode).run(program, scope, feed={"x": x}, fetch=fetch)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", AFTER)
 def test_derivatives_behind_slices_are_those_of_axes_of_known_size(
@@ -164,7 +159,7 @@ def test_derivatives_behind_slices_are_those_of_axes_of_known_size(
     program, fetch = derivatives(name, "b", "t")
     for steps in (0, 1, 6):
         x = np.random.default_rng(steps).normal(size=(2, steps, 3))
-        got = run(mode, x, program, fetch)
-        want = run(mode, x, *derivatives(name, 2, steps))
+        got = run(mode, program, fetch, x=x)
+        want = run(mode, *derivatives(name, 2, steps), x=x)
         for one, other in zip(got, want, strict=True):
             np.testing.assert_allclose(one, other, 1e-9, 1e-9)

@@ -19,10 +19,8 @@ def model(text: str, version: int = 18) -> Any:
 
 def run(found: Any, mode: str, *fed: Any) -> list[Any]:
     prog, values = br.from_onnx(found)
-    scope = br.Scope()
-    scope.update(values)
     feed = dict(zip(prog.feeds, fed, strict=True))
-    return br.Executor(mode=mode).run(prog, scope, feed=feed, fetch=list(prog.fetches))
+    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
 
 
 X = np.arange(12, dtype="float32").reshape(3, 4)

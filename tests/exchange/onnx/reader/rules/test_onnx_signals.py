@@ -21,9 +21,7 @@ def read(text: str, version: int = 22, **options: Any) -> br.Program:
 
 
 def run(prog: br.Program, mode: str = "compile", seed: int = 0, **feed: Any) -> list[Any]:
-    exe, scope = br.Executor(mode=mode), br.Scope()
-    exe.init(prog, scope, seed=seed)
-    return exe.run(prog, scope, feed=feed, fetch=list(prog.fetches))
+    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, seed=seed)
 
 
 # ---- draws -----------------------------------------------------------------------------------
