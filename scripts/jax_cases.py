@@ -430,7 +430,7 @@ def traceable(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
 
 def reason_of(wrong: str) -> str:
     """The first primitive that is refused, and why."""
-    found = re.search(r"uses (`[\w-]+`) of JAX, ([^.]*)", wrong)
+    found = re.search(r"JAX primitive (`[\w-]+`): ([^.]*)", wrong)
     return f"{found[1]}: {found[2]}" if found else wrong.splitlines()[0]
 
 

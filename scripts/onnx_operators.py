@@ -44,7 +44,7 @@ def refusal(built: Any, fetch: list[Any], sizes: dict[str, int], path: Path) -> 
             found = str(error)
         else:
             return ""
-        if "sizes must be numbers" not in found:
+        if "expected static sizes" not in found:
             break
     return "; ".join(dict.fromkeys(why for _, why in REASON.findall(found))) or found
 

@@ -69,7 +69,7 @@ def test_few_names_are_listed_and_many_are_counted() -> None:
 
 @pytest.mark.parametrize("name", ["mode.default", "special_erfcx.default"])
 def test_a_refusal_of_an_operator_of_torch_suggests_no_other_operator(name: str) -> None:
-    assert advice_for(name) == "Write it with other operators of torch."
+    assert advice_for(name) == "Use other operators of torch."
 
 
 def test_a_misspelt_operator_is_suggested_in_every_table() -> None:

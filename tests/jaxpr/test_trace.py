@@ -460,11 +460,15 @@ def refused(function: Callable[..., Any], *types: str) -> str:
 @pytest.mark.parametrize(
     ("function", "kind", "said"),
     [
-        (lambda x: lax.bitcast_convert_type(x, "i2"), "f4", "of float32 as int16"),
-        (lambda x: lax.reduce_precision(x, 5, 3), "f4", "5 bits of exponents and 3"),
-        (lambda x: x.at[0].apply(jnp.sin), "f4", "an arbitrary function"),
+        (
+            lambda x: lax.bitcast_convert_type(x, "i2"),
+            "f4",
+            "bit width mismatch of float32 and int16",
+        ),
+        (lambda x: lax.reduce_precision(x, 5, 3), "f4", "5 exponent bits and 3 mantissa bits"),
+        (lambda x: x.at[0].apply(jnp.sin), "f4", "custom update function"),
         (lambda x: jax.numpy.linalg.eig(x[:, :2])[0], "f4", "complex results"),
-        (lambda x: jnp.linalg.inv(x[:, :2] + 1j), "f4", "of complex numbers"),
+        (lambda x: jnp.linalg.inv(x[:, :2] + 1j), "f4", "dtype complex64"),
     ],
     ids=["bits", "precision", "functions", "routines", "complex"],
 )

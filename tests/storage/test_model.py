@@ -398,8 +398,8 @@ def test_feeds_and_fetches_are_checked(net: Net, path: Path) -> None:
         (save(["x"], ["logit"]), UnknownNameError, "no variable `logit`"),
         (save([], [net.logits]), FeedError, "not among the feeds: `x`: f32[b,3]"),
         (save(["x"], [net.loss]), FeedError, "not among the feeds: `y`: f32[b,1]"),
-        (save(["x"], []), ProgramError, "something that it gives"),
-        (save(["x"], {}), ProgramError, "something that it gives"),
+        (save(["x"], []), ProgramError, "the model has no outputs"),
+        (save(["x"], {}), ProgramError, "the model has no outputs"),
         (save(["x"], {"two words": net.logits}), ProgramError, "cannot be a name"),
         (save(["x"], [7]), ProgramError, "cannot be fetched"),
     ]

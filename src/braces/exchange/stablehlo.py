@@ -131,7 +131,7 @@ def _scope_values(function: PureFunction, scope: Scope | None) -> dict[str, Any]
     for name, variable in variables.items():
         if variable is None:
             raise UnknownNameError(
-                f"The scope has no `{name}`.", fix=suggest(name, scope.names())
+                f"unknown variable `{name}` in the scope.", fix=suggest(name, scope.names())
             )
     return {
         name: np.asarray(variable.value) for name, variable in variables.items() if variable
@@ -142,17 +142,15 @@ def _check_sizes(sizes: Mapping[str, int], types: Iterable[TensorType]) -> None:
     size_names = dimensions(tuple(type_.shape for type_ in types))
     for name in sizes:
         if name not in size_names:
-            raise UnknownNameError(
-                f"The program has no size `{name}`.", fix=suggest(name, size_names)
-            )
+            raise UnknownNameError(f"unknown size `{name}`.", fix=suggest(name, size_names))
 
 
 def _export_error(error: Exception, symbolic: Sequence[str]) -> ProgramError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     names = ", ".join(f"{name!r}: 8" for name in symbolic)
     return ProgramError(
-        f"The program cannot be written as StableHLO: {reason:.200}",
-        fix=f"An operator must know a size; give numbers: sizes={{{names}}}."
+        f"cannot export the program to StableHLO: {reason:.200}",
+        fix=f"An operator requires static sizes: pass sizes={{{names}}}."
         if symbolic
         else "Run it with an executor.",
     )

@@ -97,7 +97,7 @@ class Importer:
         if eqn is None:
             return None
         values = [self._find_in(jaxpr, environment, atom) for atom in eqn.invars]
-        assert all(value is not None for value in values), "a jaxpr is closed"
+        assert all(value is not None for value in values), "free variable in a jaxpr"
         results = self._equation(eqn, cast("list[Value]", values))
         return results[list(eqn.outvars).index(variable)]
 
@@ -175,7 +175,7 @@ class Importer:
             with self.whole.program.at(source):
                 return self._append(equation, values)
         except BracesError as error:
-            line = user_line(equation.eqn) or self.line or "a line of JAX"
+            line = user_line(equation.eqn) or self.line or "unknown line"
             problem = UnsupportedEquation(equation.name, line, error)
             self.whole.problems.append(problem)
             return [
@@ -218,4 +218,4 @@ def _check(equation: Equation, results: Sequence[Value]) -> None:
     for value, outvar in zip(results, equation.eqn.outvars, strict=True):
         aval = abstract_words(outvar.aval)
         same = value.dtype == aval.dtype and value.ndim == len(aval.shape)
-        assert same, f"{equation.name} gave {value!r} for {outvar.aval}"
+        assert same, f"{equation.name}: expected {outvar.aval}, got {value!r}"

@@ -45,12 +45,12 @@ RULES: Mapping[str, Rule] = {
 }
 """Other primitives are refused by name."""
 
-IS_CALLBACK = "a callback to Python"
-DEVICES = "a collective operation of several devices"
-DRAWN = "a random generator whose bits depend on the machine"
-FACTORED = "a LAPACK routine without an operator"
-FOREIGN = "a kernel for one kind of machine"
-REFERENCES = "an operation on mutable arrays"
+IS_CALLBACK = "Python callback"
+DEVICES = "collective operation across devices"
+DRAWN = "random generator with platform-dependent bits"
+FACTORED = "LAPACK routine without an equivalent operator"
+FOREIGN = "platform-specific kernel"
+REFERENCES = "operation on mutable arrays"
 REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         ("debug_callback", "debug_print", "io_callback", "pure_callback"), IS_CALLBACK
@@ -61,7 +61,7 @@ REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("cholesky_update", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
     **dict.fromkeys(("tridiagonal_solve",), FACTORED),
-    "eig": "a decomposition with complex results",
+    "eig": "decomposition with complex results",
     **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),

@@ -117,7 +117,7 @@ def test_a_primitive_that_cannot_be_read_is_refused_with_its_line() -> None:
     bare.def_abstract_eval(lambda x: x)
     for primitive in (asking, bare):
         with pytest.raises(
-            br.ProgramError, match=f"`{primitive.name}` of JAX, for which there"
+            br.ProgramError, match=f"JAX primitive `{primitive.name}`: no equivalent operator"
         ) as error:
             br.from_jax(lambda x, primitive=primitive: primitive.bind(x), X)
         assert "test_jax_primitives.py" in str(error.value)

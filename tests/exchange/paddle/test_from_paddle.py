@@ -57,7 +57,7 @@ def test_a_program_is_found_by_its_folder_its_file_or_its_name(tmp_path: Path) -
     for given in (tmp_path, tmp_path / "net.pdmodel", str(tmp_path / "net")):
         assert br.from_paddle(given)[0].feeds == ("x",)
     (tmp_path / "other.pdmodel").write_bytes(b"")
-    with pytest.raises(FileFormatError, match=r"2 programs of Paddle[\s\S]*net\.pdmodel"):
+    with pytest.raises(FileFormatError, match=r"2 Paddle programs[\s\S]*net\.pdmodel"):
         br.from_paddle(tmp_path)
 
 
@@ -117,9 +117,9 @@ def test_shapes_of_inputs_can_be_said(tmp_path: Path) -> None:
     folder = mlp().save(tmp_path)
     prog, _ = br.from_paddle(folder, shapes={"x": ["batch", 3]})
     assert str(prog.var("x").type) == "f32[batch,3]"
-    with pytest.raises(UnknownNameError, match="no input `y`"):
+    with pytest.raises(UnknownNameError, match="unknown input `y`"):
         br.from_paddle(folder, shapes={"y": [1]})
-    with pytest.raises(ShapeError, match="2 axes"):
+    with pytest.raises(ShapeError, match="`x`: expected 2, got 1"):
         br.from_paddle(folder, shapes={"x": [1]})
 
 
@@ -140,10 +140,10 @@ def test_all_that_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
     p.op("mul", {"X": x}, {"Out": "c"}, op_callstack=[b'  File "net.py", line 7, in f', b"g()"])
     p.op("pool2d", {"X": x}, {"Out": "d"}, ksize=3)
     p.fetch("b", "c")
-    with pytest.raises(ProgramError, match="3 of its operators") as caught:
+    with pytest.raises(ProgramError, match="3 unsupported operators") as caught:
         br.from_paddle(p.save(tmp_path))
     said = str(caught.value)
-    assert all(word in said for word in ("beam_search", "`c`", "no input `Y`", "pool2d"))
+    assert all(word in said for word in ("beam_search", "`c`", "missing input `Y`", "pool2d"))
 
 
 # ---- files from strangers --------------------------------------------------------------------
@@ -154,13 +154,13 @@ def cut(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("change", "word"), [
-    (cut, "bytes are read of it"),
-    (lambda data: data + b"\0", "1 bytes more"),
+    (cut, r"expected \d+ bytes, got \d+"),
+    (lambda data: data + b"\0", "has 1 bytes after"),
     (lambda data: b"\1" + data[1:], "version 1"),
-    (lambda data: data[:4] + b"\xff" * 8 + data[12:], "bytes are read of it"),
-    (lambda data: data[:16] + b"\xff\xff\xff\x7f" + data[20:], "stand in front"),
-    (lambda data: stored(np.ones((1, 1), "f4")), "the files one of"),
-    (lambda data: data.replace(b"\x08\x05", b"\x08\x63", 1), "no dtype in Braces"),
+    (lambda data: data[:4] + b"\xff" * 8 + data[12:], r"expected \d+ bytes, got \d+"),
+    (lambda data: data[:16] + b"\xff\xff\xff\x7f" + data[20:], "header has 2147483647 bytes"),
+    (lambda data: stored(np.ones((1, 1), "f4")), r"got \[1, 1\] of float32"),
+    (lambda data: data.replace(b"\x08\x05", b"\x08\x63", 1), "Paddle dtype code 99"),
 ])  # fmt: skip
 def test_arrays_that_make_no_sense_are_refused(change: Any, word: str, tmp_path: Path) -> None:
     folder = mlp().save(tmp_path)
@@ -173,7 +173,7 @@ def test_arrays_that_make_no_sense_are_refused(change: Any, word: str, tmp_path:
 def test_arrays_that_are_not_there_are_missed(tmp_path: Path) -> None:
     folder = mlp().save(tmp_path)
     (folder / "net.pdiparams").unlink()
-    with pytest.raises(FileFormatError, match=r"`fc_0\.b_0`, and there is no net\.pdiparams"):
+    with pytest.raises(FileFormatError, match=r"missing file net\.pdiparams.*`fc_0\.b_0`"):
         br.from_paddle(folder)
 
 
@@ -187,7 +187,7 @@ def test_a_shape_that_no_file_holds_takes_no_memory(tmp_path: Path) -> None:
     header.dims[:] = [1 << 40, 1 << 40]
     text = header.SerializeToString()
     path.write_bytes(data[:16] + len(text).to_bytes(4, "little") + text + b"\0" * 16)
-    with pytest.raises(FileFormatError, match="bytes are read of it"):
+    with pytest.raises(FileFormatError, match=r"expected \d+ bytes, got \d+"):
         br.from_paddle(folder)
 
 
@@ -200,7 +200,7 @@ def test_arrays_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "net"
     folder.mkdir()
     (folder / "__model__").write_bytes(p.desc.SerializeToString())
-    with pytest.raises(FileFormatError, match=r"outside of the folder|no such file"):
+    with pytest.raises(FileFormatError, match=r"outside of the folder|does not exist beside"):
         br.from_paddle(folder)
 
 
@@ -210,10 +210,10 @@ def test_blocks_that_own_themselves_are_refused(tmp_path: Path) -> None:
     with p.block() as inner:
         p.op("while", {"Condition": "x"}, {"Out": "x"}, sub_block=inner)
     p.op("while", {"Condition": "x"}, {"Out": "x"}, sub_block=inner)
-    with pytest.raises(FileFormatError, match="does not lie in its own"):
+    with pytest.raises(FileFormatError, match="is not a child of its block"):
         br.from_paddle(p.save(tmp_path))
     p.desc.blocks[1].idx = 5
-    with pytest.raises(FileFormatError, match="no tree"):
+    with pytest.raises(FileFormatError, match="do not form a tree"):
         br.from_paddle(p.save(tmp_path))
 
 
@@ -240,7 +240,7 @@ def test_blocks_that_double_what_is_read_are_refused(
 
 
 def test_what_is_no_program_says_what_would_be(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"holds no program[\s\S]*__model__"):
+    with pytest.raises(FileFormatError, match=r"has no Paddle program[\s\S]*__model__"):
         br.from_paddle(tmp_path)
     (tmp_path / "net.json").write_text('{"base_code":{"magic":"pir","version":1}}')
     with pytest.raises(
@@ -248,12 +248,12 @@ def test_what_is_no_program_says_what_would_be(tmp_path: Path) -> None:
     ):
         br.from_paddle(tmp_path)
     (tmp_path / "__model__").write_bytes(b"\xff" * 40)
-    with pytest.raises(FileFormatError, match="no program of Paddle"):
+    with pytest.raises(FileFormatError, match="not a Paddle program"):
         br.from_paddle(tmp_path)
     with pytest.raises(FileNotFoundError):
         br.from_paddle(tmp_path / "nowhere")
     (tmp_path / "__model__").write_bytes(Written().desc.SerializeToString())
-    with pytest.raises(ProgramError, match="fetches nothing"):
+    with pytest.raises(ProgramError, match="has no fetches"):
         br.from_paddle(tmp_path)
 
 

@@ -56,9 +56,9 @@ def axes_of(name: str, shape: Sequence[Any], said: Any) -> tuple[Axis, ...]:
         return tuple(map(Axis, own))
     if not isinstance(said, list | tuple) or len(cast("list[Any]", said)) != len(own):
         raise ShapeError(
-            f"`{name}` has {len(own)} axes, and sizes says {said!r:.60}.",
-            fix=f"Say one for each axis, None as in the example: sizes={{{name!r}: "
-            f"{[f'n{i}' for i in range(len(own))]}}}.",
+            f"`{name}` has rank {len(own)}, but `sizes` declares {said!r:.60}.",
+            fix="Pass one entry per axis, None for the size of the example: "
+            f"sizes={{{name!r}: {[f'n{i}' for i in range(len(own))]}}}.",
         )
     sizes = cast("list[Any]", said)
     return tuple(_axis(name, *pair) for pair in zip(sizes, own, strict=True))
@@ -71,8 +71,8 @@ def _axis(name: str, declared: Any, own: Size) -> Axis:
         return parse_axis(declared)
     if declared != own:
         raise ShapeError(
-            f"An axis of `{name}` has the size {own}, and sizes says {declared!r:.60}.",
-            fix="Write a name for a size that only a run knows, or None for the example's.",
+            f"size mismatch of `{name}`: expected {own}, got {declared!r:.60} in `sizes`.",
+            fix="Pass a name for a symbolic size, or None for the size of the example.",
         )
     return Axis(own)
 
@@ -121,5 +121,5 @@ def _parse_or_refuse(text: str) -> Size:
 
 def _size_error(text: str) -> ShapeError:
     return ShapeError(
-        f"{text!r:.60} is not a size.", fix="Use a word, as 'batch', or '1 <= batch <= 8'."
+        f"invalid size {text!r:.60}.", fix="Pass a name, such as 'batch', or '1 <= batch <= 8'."
     )

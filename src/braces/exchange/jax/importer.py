@@ -107,13 +107,14 @@ def from_jax(
     """
     if not callable(function):
         raise ProgramError(
-            f"{function!r:.80} is no function.", fix="br.from_jax(function, *examples)."
+            f"expected a function, got {function!r:.80}.",
+            fix="Call br.from_jax(function, *examples).",
         )
     for option, value in (("sizes", sizes), ("kinds", kinds), ("updates", updates)):
         if value is not None and not isinstance(cast("Any", value), Mapping):
             raise ProgramError(
-                f"from_jax takes {option} by the names of arguments, not {value!r:.60}.",
-                fix=f"Write {option}={{'x': …}}.",
+                f"expected a mapping from argument names for `{option}`, got {value!r:.60}.",
+                fix=f"Pass {option}={{'x': …}}.",
             )
     next_results = updates or {}
     check_arguments(next_results, argument_names(function, len(examples)))
@@ -138,19 +139,19 @@ def _add_advice(error: ProgramError, leaves: Sequence[Leaf]) -> ProgramError:
     sizes = (size for leaf in leaves for size in leaf.type.shape if isinstance(size, Dim))
     for size in sizes:
         if "__index__" in words:
-            error.fix = f"Of NumPy's arrays, no part is as long as `{size}`: use jnp.asarray."
+            error.fix = f"Convert NumPy arrays by jnp.asarray before slicing them by `{size}`."
         elif words & size.names():
             error.fix = (
-                f"It has to hold for all `{size}`; where a table of 512 rows is cut by it, say "
-                f"'{size} <= 512' in sizes=...."
+                f"The function must be valid for every `{size}`. To slice a table of 512 rows "
+                f"by it, declare '{size} <= 512' in `sizes`."
             )
     return error
 
 
 def _unsupported_advice(primitives: set[str]) -> str:
     """Return the advice for primitives without an operator."""
-    other_advice = "Compute it from other functions of jax.numpy."
-    callback_advice = "Return what callbacks show or send, and leave them out."
+    other_advice = "Use other functions of jax.numpy."
+    callback_advice = "Remove the callbacks, and return the values that they receive."
     callbacks = {name for name in primitives if REFUSAL_REASONS.get(name) == IS_CALLBACK}
     return " ".join(
         [callback_advice] * bool(callbacks) + [other_advice] * bool(primitives - callbacks)
@@ -281,10 +282,10 @@ class JaxImporter:
         are_persistable = [self.program.table.get_var(old.name).persistable for old in olds]
         if not fits or not olds or not all(are_persistable):
             raise ProgramError(
-                f"Result {result} cannot be the next value of `{argument}`.",
+                f"result {result} does not match the state `{argument}`.",
                 given=f"`{argument}` has {len(olds)} arrays, the result {len(news)}",
-                fix="Both must be the same tree of arrays, and the example must have values; "
-                "of an array by itself, say kinds={...: 'state'}.",
+                fix="Return the same tree of arrays, and pass an example with values. "
+                "For a single array, pass kinds={...: 'state'}.",
             )
         for old, new in zip(olds, news, strict=True):
             self.program.update(old, new)

@@ -178,9 +178,9 @@ def _leaf(
     )
     if kind != DATA and not has_value:
         raise ProgramError(
-            f"`{name}` is to be a {declared_kind}, and has no value.",
+            f"{declared_kind} `{name}` has no initial value.",
             given=f"{name}: {type_}",
-            fix="Give an array as the example.",
+            fix="Pass an array as the example.",
         )
     return Leaf(name, argument, example, kind, axes, type_)
 
@@ -227,22 +227,19 @@ def check_arguments(said: Iterable[str], names: Sequence[str]) -> None:
     """
     for name in said:
         if name not in names:
-            raise UnknownNameError(
-                f"The function has no argument `{name}`.", fix=suggest(name, names)
-            )
+            raise UnknownNameError(f"unknown argument `{name}`.", fix=suggest(name, names))
 
 
 def _check_kinds(kinds: Mapping[str, str]) -> None:
     for name, kind in kinds.items():
         if kind not in KINDS:
             raise ProgramError(
-                f"`{name}` cannot become {kind!r:.40}.", fix=f"Say one of {', '.join(KINDS)}."
+                f"unknown kind {kind!r:.40} of `{name}`.",
+                fix=f"Pass one of {', '.join(KINDS)}.",
             )
 
 
 def _check_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> None:
     for name in sizes:
         if name not in names:
-            raise UnknownNameError(
-                f"The function is given no array `{name}`.", fix=suggest(name, names)
-            )
+            raise UnknownNameError(f"unknown array `{name}`.", fix=suggest(name, names))

@@ -45,7 +45,7 @@ def run_by_onnx_runtime(
         ProgramError: The file is not an ONNX model, or ONNX Runtime cannot run it.
     """
     if not path.endswith(".onnx"):
-        raise ProgramError("ONNX Runtime runs models of ONNX, files NAME.onnx.")
+        raise ProgramError("expected a file NAME.onnx for ONNX Runtime.")
     inference = session(path)
     input_names = dict(
         zip(
@@ -56,11 +56,13 @@ def run_by_onnx_runtime(
     )
     missing = [feed_name for feed_name in input_names if feed_name not in feeds]
     if missing:
-        raise FeedError(f"ONNX Runtime needs {', '.join(missing)} too.", fix="Say --feed.")
+        raise FeedError(f"missing feeds: {', '.join(missing)}.", fix="Pass them by --feed.")
     try:
         results = inference.run(
             None, {name: feeds[feed_name] for feed_name, name in input_names.items()}
         )
     except RuntimeError as error:
-        raise ProgramError("ONNX Runtime does not run this.", given=f"{error!s:.500}") from None
+        raise ProgramError(
+            "ONNX Runtime cannot run the model.", given=f"{error!s:.500}"
+        ) from None
     return dict(zip(program.fetches, results, strict=True))

@@ -101,7 +101,7 @@ def from_paddle(
 def _fetch_outputs(reader: PaddleReader, problems: list[UnsupportedNode]) -> None:
     if not reader.fetched:
         raise ProgramError(
-            f"{reader.file} fetches nothing, and so computes nothing.",
+            f"{reader.file} has no fetches.",
             fix="Save it for inference: paddle.static.save_inference_model, paddle.jit.save.",
         )
     try:
@@ -144,9 +144,9 @@ def _check_shape(var: VarDeclaration, array: Array) -> None:
     )
     if not fits or dtype_named(var.code) != array.dtype:
         raise FileFormatError(
-            f"The program has an array `{var.name:.80}` of the shape {list(var.dims)!s:.80}, "
-            f"and the files one of {list(array.shape)!s:.80} of {array.dtype}.",
-            fix="Give the arrays that were saved with this program.",
+            f"mismatch of array `{var.name:.80}`: expected shape {list(var.dims)!s:.80}, "
+            f"got {list(array.shape)!s:.80} of {array.dtype}.",
+            fix="Pass the arrays that were saved with this program.",
         )
 
 
@@ -179,9 +179,7 @@ def _inputs(
     names = [op.output_names()[0] for op in feeds]
     for name in shapes:
         if name not in names:
-            raise UnknownNameError(
-                f"The program has no input `{name}`.", fix=suggest(name, names)
-            )
+            raise UnknownNameError(f"unknown input `{name}`.", fix=suggest(name, names))
     values_ = dict[str, Held]()
     for name in names:
         var = block.variables.get(name)
@@ -205,7 +203,7 @@ def _column(op: Operator) -> int:
 def _input(var: VarDeclaration, shape: Sequence[Any]) -> Held:
     if var.kind != ARRAY or var.level > 1:
         raise ProgramError(
-            "An input that is no array, or is divided into sequences of sequences, is not read."
+            "unsupported input: expected an array with at most one level of LoD."
         )
     input_name = clean_name(var.name, "input")
     variable = data(input_name, shape, dtype=dtype_named(var.code))
@@ -223,7 +221,7 @@ def _shape(var: VarDeclaration, sizes: Sequence[Any] | None) -> list[Any]:
         return own
     if len(sizes) != len(own):
         raise ShapeError(
-            f"`{var.name:.80}` has {len(own)} axes, and the shape that is said {len(sizes)}.",
+            f"rank mismatch of `{var.name:.80}`: expected {len(own)}, got {len(sizes)}.",
             given=f"{own} and {list(sizes)}",
         )
     return list(sizes)

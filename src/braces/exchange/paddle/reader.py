@@ -104,7 +104,9 @@ class PaddleReader:
         """Read the operators of a block in order."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise TooManyOperators(f"Blocks of {self.file} nest deeper than {DEEPEST}.")
+            raise TooManyOperators(
+                f"{self.file} exceeds the maximum depth {DEEPEST} of blocks."
+            )
         try:
             operators = self.blocks[block].operators
             names.variables = self.blocks[block].variables
@@ -154,7 +156,7 @@ class PaddleReader:
         """Return the results of an operator by name."""
         if node.type not in RULES:
             suggestion = did_you_mean(node.type, RULES)
-            raise ProgramError("It is an operator that cannot be read.", fix=suggestion or None)
+            raise ProgramError("unsupported operator.", fix=suggestion or None)
         operands = [
             node.names.find(name) for names in node.op.inputs.values() for name in names
         ]
@@ -200,8 +202,8 @@ class PaddleReader:
         """Apply a row-wise operator to the rows of all sequences."""
         if node.type not in ROW_WISE or (node.type in HAVE_AXES and _along_rows(node)):
             node.refuse(
-                "is given sequences, and is not known to compute row by row",
-                "Only operators of sequences mix their rows.",
+                "unsupported operand with LoD: the operator is not row-wise",
+                "Use a sequence operator.",
             )
         names = node.names.inner()
         sequences = list[RaggedSequences]()
@@ -220,7 +222,7 @@ class PaddleReader:
         if not isinstance(value, Var):
             return value
         if not value.ndim or value.shape[0] != product((like.batch, like.time)):
-            node.refuse("mixes the rows of sequences")
+            node.refuse("the result does not keep the rows of its operand with LoD")
         return like.like(value)
 
     @staticmethod
@@ -243,8 +245,8 @@ class PaddleReader:
         if isinstance(value, Var):
             return value
         if not isinstance(value, Constant | ConditionalResult):
-            what = "sequences are" if isinstance(value, RaggedSequences) else "nothing is"
-            raise ProgramError(f"An array is read, and {what} given.")
+            what = "an array with LoD" if isinstance(value, RaggedSequences) else "no value"
+            raise ProgramError(f"expected an array, got {what}.")
         weight = isinstance(value, Constant) and bool(value.weight)
         table = self.program.table if weight else self.program.current
         key = id(value), id(table)
@@ -283,7 +285,7 @@ class PaddleReader:
             ProgramError: The program has no such variable.
         """
         if name not in self.inputs:
-            raise ProgramError(f"`{name:.80}` is fed, and no array of the program.")
+            raise ProgramError(f"unknown fed array `{name:.80}`.")
         value_ = self.inputs[name]
         if isinstance(value_, type):
             raise MissingValue(name)
@@ -327,6 +329,6 @@ def _sensible(node: PaddleOp) -> Generator[None]:
     Attributes may have any type and value. Rules expect those that Paddle writes, and raise on
     others.
     """
-    sizes = "Say the shapes of inputs: shapes={'x': [1, 3, 224, 224]}."
+    sizes = "Pass the shapes of inputs: shapes={'x': [1, 3, 224, 224]}."
     with reporting_invalid_operator(node.type, sizes, kind=ShapeError):
         yield

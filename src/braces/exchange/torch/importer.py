@@ -55,7 +55,7 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
     """
     if not is_torch(exported, "ExportedProgram"):
         raise ProgramError(
-            f"{exported!r:.80} is no program of torch.export.",
+            f"expected a torch.export.ExportedProgram, got {exported!r:.80}.",
             fix="Call br.from_torch(torch.export.export(module, args)).",
         )
     functional = decompose(exported)
@@ -94,7 +94,7 @@ def _input(reader: TorchReader, exported: Any, node: Any, spec: Any) -> Any:
     if kind == "TOKEN":
         return None
     if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-        raise ProgramError(f"An input that is a {kind.lower()} is not read.")
+        raise ProgramError(f"unsupported input of kind {kind.lower()}.")
     kept = exported.state_dict.get(spec.target)
     tensor = exported.constants[spec.target] if kept is None else kept
     if kind == "CONSTANT_TENSOR":
@@ -136,11 +136,11 @@ def _output(reader: TorchReader, spec: Any, value: Any, name: str) -> None:
         return
     elif kind not in RETURNED_KINDS:
         raise ProgramError(
-            f"A {kind.replace('_', ' ').lower()} is no output of a program.",
-            fix="Return what the module writes into its inputs.",
+            f"unsupported output of kind {kind.lower()}.",
+            fix="Return the values that the module writes into its inputs.",
         )
     elif isinstance(value, str):
-        raise ProgramError("A text is no output of a program.", fix="Return arrays.")
+        raise ProgramError("unsupported output: a string.", fix="Return tensors.")
     elif value is not None:
         var = value if isinstance(value, Var) else scalar(value)
         fetch_as(program, var, clean_name(name, OUTPUT))

@@ -149,7 +149,7 @@ class TorchReader:
             while len(self.values) > marks[0]:
                 self.values.popitem()
             if isinstance(error, NotConstant):
-                error = ShapeError("What it gives depends on what sizes are.")
+                error = ShapeError("the result depends on the values of symbolic sizes.")
             if isinstance(error, BracesError):
                 self.problems.append(UnsupportedNode(target_of(node), str_of(node), error))
             return MissingValue
@@ -160,7 +160,7 @@ class TorchReader:
         name = target_of(node)
         rule = rule_of(name)
         if rule is None:
-            raise ProgramError(f"There is no rule for `{name}`.", fix=advice_for(name))
+            raise ProgramError(f"unsupported operator `{name}`.", fix=advice_for(name))
         shapes = _shapes_among(node.target)
         args = [self._argument(values, arg, at in shapes) for at, arg in enumerate(node.args)]
         if name.rpartition(".")[0] in MEMORY:
@@ -173,7 +173,7 @@ class TorchReader:
         try:
             inspect.signature(rule).bind(*args, **kwargs)
         except TypeError as error:
-            raise ProgramError(f"`{name}` with these arguments is not read: {error}.") from None
+            raise ProgramError(f"unsupported arguments of `{name}`: {error}.") from None
         table, before = self.program.current, len(self.program.current.ops)
         with table.naming(f"{clean_name(node.name)}/"):
             result = rule(*args, **kwargs)
@@ -251,8 +251,8 @@ def _as_list(value: Value) -> Sequence[Value]:
 
 def _shape_error(value: Var, shape: Sequence[Any]) -> ShapeError:
     return ShapeError(
-        f"This gives {value.type}, where the export says {list(shape)}.",
-        fix="This is a fault of Braces' rule for it; please report it.",
+        f"shape mismatch: expected {list(shape)} as exported, got {value.type}.",
+        fix="Report this as a bug of the conversion rule in Braces.",
     )
 
 
@@ -276,7 +276,7 @@ def advice_for(name: str) -> str:
     bare, known_names = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
     advice = REFUSED.get(name.rpartition(".")[0])
     suggestion = did_you_mean(bare, known_names - {"python"})
-    return advice or suggestion or "Write it with other operators of torch."
+    return advice or suggestion or "Use other operators of torch."
 
 
 def target_of(node: Any) -> str:

@@ -258,8 +258,8 @@ def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
 def _closure_error(e: Equation) -> ProgramError:
     name = _call_name(e).partition(" ")[0]
     return ProgramError(
-        f"`{name}` has a gradient of its own, and reads a value of the function around it.",
-        fix=f"Give it to `{name}` as an argument, as JAX asks for, or stop its gradient.",
+        f"`{name}` has a custom derivative and captures a differentiated value.",
+        fix=f"Pass the value to `{name}` as an argument, or stop its gradient.",
     )
 
 

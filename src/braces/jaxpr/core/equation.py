@@ -166,9 +166,9 @@ class Equation:
             ProgramError: Always.
         """
         raise ProgramError(
-            f"{self.runner.what} uses `{self.name}` of JAX, {why}.",
+            f"{self.runner.what} uses unsupported JAX primitive `{self.name}`: {why}.",
             given=self.runner.line,
-            fix="Compute it from other functions of jax.numpy, or write it with operators.",
+            fix="Use other functions of jax.numpy, or operators.",
         )
 
 

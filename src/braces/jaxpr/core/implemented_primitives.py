@@ -24,10 +24,10 @@ def _implementation(e: Equation, *values: Value) -> Sequence[Value]:
     try:
         closed = _trace_implementation(e)
     except ProgramError:
-        e.refuse("for which there is no operator")
+        e.refuse("no equivalent operator")
     # JAX implements its own primitives by binding them.
     if _binds_primitive(closed, e.eqn.primitive):
-        e.refuse("for which there is no operator")
+        e.refuse("no equivalent operator")
     return e.call(closed, values)
 
 

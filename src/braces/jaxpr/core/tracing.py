@@ -11,8 +11,8 @@ from braces.lazy import jax
 
 _jax: Any = jax
 _FIX = (
-    "It is called once, with arrays of which only shapes and dtypes are known, and has "
-    "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond."
+    "The function is traced once with abstract arrays (shapes and dtypes only). Compute with "
+    "jax.numpy, and branch with jnp.where or jax.lax.cond."
 )
 
 
@@ -45,5 +45,5 @@ def _untraceable(what: str, error: Exception) -> ProgramError:
     return ProgramError(
         f"{what} cannot be traced: {reason:.200}",
         given=line,
-        fix="Give it all that it takes." if called_wrongly else _FIX,
+        fix="Pass all required arguments." if called_wrongly else _FIX,
     )

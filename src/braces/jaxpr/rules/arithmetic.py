@@ -80,7 +80,7 @@ def bitcast(e: Equation, x: Value) -> Var:
     """A bitcast to a dtype of the same width."""
     value, dtype = e.lift(x), np.dtype(e.params["new_dtype"])
     if value.dtype.itemsize != dtype.itemsize:
-        e.refuse(f"of {value.dtype} as {dtype}, which has another number of bits")
+        e.refuse(f"bit width mismatch of {value.dtype} and {dtype}")
     return emit("bitcast", value, dtype=dtype)
 
 
@@ -189,7 +189,7 @@ def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]
     """A reduction over a `vmap` axis; names of device axes are refused."""
     axes, groups = e.params["axes"], e.params["axis_index_groups"]
     if groups is not None or not all(isinstance(axis, int) for axis in axes):
-        e.refuse("a collective operation of several devices")
+        e.refuse("collective operation across devices")
     return [
         in_dtype(emit(op_type, e.lift(x), axis=tuple(axes)), out.aval.dtype)
         for x, out in zip(values, e.eqn.outvars, strict=True)

@@ -78,7 +78,7 @@ def rounded_to_precision(e: Equation, x: Value) -> Var:
     if own is not None and bits == (own.iexp, own.nmant):
         return var
     if bits not in PRECISIONS:
-        e.refuse(f"to {bits[0]} bits of exponents and {bits[1]} of fractions")
+        e.refuse(f"{bits[0]} exponent bits and {bits[1]} mantissa bits match no dtype")
     return in_dtype(emit("cast", var, dtype=SHORT_NAMES[PRECISIONS[bits]]), e.dtype)
 
 
@@ -151,7 +151,7 @@ def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
     """The upper half of integer products."""
     width = 8 * e.dtype.itemsize
     if width == 64:
-        e.refuse("of 64 bits")
+        e.refuse("64-bit integers")
     twice = f"{'u' if e.dtype.kind == 'u' else ''}int{2 * width}"
 
     def high(x: Any, y: Any) -> Any:
@@ -164,7 +164,7 @@ def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
 def next_after(e: Equation, x: Value, y: Value) -> list[Value]:
     """The next float from `x` towards `y`."""
     if e.dtype.kind != "f":
-        e.refuse(f"of {e.dtype}")
+        e.refuse(f"dtype {e.dtype}")
     width = 8 * e.dtype.itemsize
     tiny = np.asarray(1, f"int{width}").view(e.dtype)
 
@@ -189,7 +189,7 @@ def platform(e: Equation) -> Value:
     platforms: Sequence[Sequence[str] | None] = e.params["platforms"]
     matches = [at for at, names in enumerate(platforms) if names is None or backend in names]
     if not matches:
-        e.refuse(f"without a branch for {backend}")
+        e.refuse(f"no branch for platform {backend}")
     return np.asarray(matches[0], np.int32)
 
 

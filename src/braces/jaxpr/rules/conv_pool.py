@@ -92,7 +92,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     """A convolution over one, two or three axes; others are refused."""
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if rank not in LAYOUTS:
-        e.refuse(f"along {rank} axes")
+        e.refuse(f"{rank} spatial axes")
     left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
     right = _in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
     left = _prepare_input(e, left)
@@ -144,9 +144,9 @@ def pool(kind: str, e: Equation, x: Value) -> Var:
     if not window_axes:
         return var
     if len(window_axes) > max(LAYOUTS):
-        e.refuse(f"along {len(window_axes)} axes")
+        e.refuse(f"{len(window_axes)} window axes")
     if any(size != 1 for size in e.params["base_dilation"]):
-        e.refuse("with a dilated input")
+        e.refuse("base_dilation other than 1")
     other_axes = [axis for axis in range(var.ndim) if axis not in window_axes]
     reordered = _in_order(_pad_with_identity(kind, e, var), (*other_axes, *window_axes))
     other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]
@@ -221,7 +221,7 @@ def _selecting_pool(e: Equation, operand: Value) -> tuple[Var, Var]:
     )  # a separate variable, to differentiate with respect to it
     kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)
     if kind is None:
-        e.refuse(f"that select by {e.params['select_prim'].name}")
+        e.refuse(f"select_prim={e.params['select_prim'].name}")
     ones = (1,) * x.ndim
     params = {"base_dilation": ones, "window_dilation": ones, **e.params}
     return x, pool(kind, replace(e, eqn=e.eqn.replace(params=params)), x)

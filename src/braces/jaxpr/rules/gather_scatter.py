@@ -66,7 +66,7 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
 def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
     """A scatter that overwrites."""
     if e.params["update_jaxpr"] is not None:
-        e.refuse("which applies an arbitrary function")
+        e.refuse("custom update function")
     return scatter("set", e, x, indices, updates)
 
 

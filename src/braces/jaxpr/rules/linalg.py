@@ -29,7 +29,7 @@ def _matrix(e: Equation, x: Value) -> Var:
     """Return a real matrix."""
     matrix = e.lift(x)
     if matrix.dtype.kind == "c":
-        e.refuse("of complex numbers")
+        e.refuse(f"dtype {matrix.dtype}")
     return matrix
 
 
@@ -46,7 +46,7 @@ def _refuse_options(e: Equation, *names: str) -> None:
     """Refuse unsupported options."""
     for name in names:
         if e.params[name]:
-            e.refuse(f"with {name}={e.params[name]}")
+            e.refuse(f"{name}={e.params[name]}")
 
 
 def cholesky(e: Equation, x: Value) -> Var:
@@ -142,9 +142,10 @@ def custom_linear_solve(e: Equation, *values: Value) -> list[Value]:
         )
     except ProgramError:
         raise ProgramError(
-            f"{e.runner.what} solves equations without `transpose_solve`, and JAX cannot "
-            "transpose its `solve`: give `transpose_solve` or `symmetric`, or solve for "
-            "jax.lax.stop_gradient of the arguments."
+            f"{e.runner.what} calls custom_linear_solve without `transpose_solve`, and its "
+            "`solve` is not transposable.",
+            fix="Pass `transpose_solve` or `symmetric`, or apply jax.lax.stop_gradient to the "
+            "arguments.",
         ) from None
 
 

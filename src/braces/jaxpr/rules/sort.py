@@ -27,7 +27,7 @@ def sort(e: Equation, *values: Value) -> list[Var]:
             if permutation is None
             else emit("take_along_axis", permutation, order, axis=axis)
         )
-    assert permutation is not None, "there is a key"
+    assert permutation is not None, "sort without keys"
     return [emit("take_along_axis", x, permutation, axis=axis) for x in xs]
 
 

@@ -128,9 +128,9 @@ def _of_threefry(rule: Rule) -> Rule:
         avals = [v.aval for v in (*e.eqn.invars, *e.eqn.outvars)]
         keys = [a for a in avals if _jax.dtypes.issubdtype(a.dtype, _jax.dtypes.prng_key)]
         if any(str(key.dtype) != "key<fry>" for key in keys):
-            e.refuse("with another generator than threefry")
+            e.refuse("expected random keys of threefry")
         if not _jax.config.jax_threefry_partitionable:
-            e.refuse("with `jax_threefry_partitionable` turned off")
+            e.refuse("jax_threefry_partitionable=False")
         return rule(e, *values)
 
     return checked_rule

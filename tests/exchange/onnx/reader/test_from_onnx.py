@@ -243,7 +243,7 @@ def test_weights_outside_of_the_folder_are_refused(tmp_path: Path, place: str) -
     found = model(LAYER)
     found.graph.initializer[0].CopyFrom(tensor)
     (folder / "layer.onnx").write_bytes(found.SerializeToString())
-    with pytest.raises(br.errors.FileFormatError, match="weights of `w`"):
+    with pytest.raises(br.errors.FileFormatError, match="external data of tensor `w`"):
         br.from_onnx(folder / "layer.onnx")
 
 

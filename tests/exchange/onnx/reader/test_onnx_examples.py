@@ -50,14 +50,14 @@ def test_initializers_that_are_inputs_too_are_not_in_the_order() -> None:
 @pytest.mark.parametrize(
     ("inputs", "error", "says"),
     [
-        ([X, SHAPE, X[0], X], br.ProgramError, "4 examples for 3 inputs"),
-        (SHAPE, br.ProgramError, "a list in their order, or a dict by name"),
+        ([X, SHAPE, X[0], X], br.ProgramError, "4 examples; the model has 3 inputs"),
+        (SHAPE, br.ProgramError, "expected a list or a mapping as `inputs`"),
         ("s", br.ProgramError, "the inputs of the model: `x`, `s`, `unused`"),
-        ({"t": SHAPE}, br.UnknownNameError, "no input `t`"),
+        ({"t": SHAPE}, br.UnknownNameError, "unknown input `t`"),
         ([None, [3.5, 2.5]], br.FeedError, "`s` cannot become i64\\[2\\]"),
         ({"s": [[3], [1, 2]]}, br.FeedError, "`s` cannot become"),
         ({"x": "text"}, br.FeedError, "`x` is no array"),
-        ({"s": 6}, br.ShapeError, "`s` has 0 axes in place of 1"),
+        ({"s": 6}, br.ShapeError, "`s` has rank 0; expected 1"),
     ],
     ids=str,
 )
@@ -71,5 +71,5 @@ def test_an_example_of_a_sequence_is_a_list() -> None:
     join (seq(float[N]) xs) => (float[M] y) { y = ConcatFromSequence <axis = 0> (xs) }""")
     prog, _ = br.from_onnx(proto, inputs=[[X[0], X[1]]])
     assert prog.feeds == ("xs.0", "xs.1")
-    with pytest.raises(br.FeedError, match="`xs` is a sequence, and its example is not"):
+    with pytest.raises(br.FeedError, match="a list as the example of sequence input `xs`"):
         br.from_onnx(proto, inputs={"xs": X})

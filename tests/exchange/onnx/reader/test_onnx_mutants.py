@@ -50,7 +50,7 @@ def test_functions_that_call_themselves_are_refused_at_once() -> None:
         FUNCTION.format(name="first", calls="second"),
         FUNCTION.format(name="second", calls="first"),
     )
-    assert "The function `first` calls itself" in refused(found)
+    assert "function `first` is recursive" in refused(found)
 
 
 def test_functions_that_double_their_nodes_again_and_again_are_refused(
@@ -68,9 +68,9 @@ def test_functions_that_double_their_nodes_again_and_again_are_refused(
 @pytest.mark.parametrize(
     ("node", "word"),
     [
-        ('y = Softmax<axis = "last">(x)', "`axis` of Softmax has another type than int"),
-        ("y = Relu(x, x)", "Relu has 2 inputs, and not 1 to 1"),
-        ("y = Cast(x)", "Cast has no attribute `to`"),
+        ('y = Softmax<axis = "last">(x)', "Softmax: expected attribute `axis` of type int"),
+        ("y = Relu(x, x)", "Relu: expected 1 inputs, got 2"),
+        ("y = Cast(x)", "Cast: missing required attribute `to`"),
         ("y = Transpose<perm = [0, 7]>(x)", "Transpose"),
         ("y = Concat<axis = 5>(x, x)", "axis 5"),
     ],
@@ -87,13 +87,13 @@ def test_an_attribute_that_the_operator_does_not_have_means_nothing() -> None:
 def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     found = model("(float[2] xx) => (float[2] y) { y = Relu(xx) }").SerializeToString()
     (tmp_path / "m.onnx").write_bytes(found.replace(b"xx", b"\xff\xfe"))
-    assert "is no text" in refused(tmp_path / "m.onnx", FileFormatError)
+    assert "is not UTF-8" in refused(tmp_path / "m.onnx", FileFormatError)
 
 
 def test_a_tensor_that_does_not_hold_its_numbers_is_refused() -> None:
     found = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
     found.graph.initializer[0].dims[:] = [1 << 40]
-    assert "does not hold the numbers of its shape" in refused(found)
+    assert "does not match its shape" in refused(found)
 
 
 @pytest.mark.parametrize("place", ["../w", "/etc/passwd", "", "w\0x", "."])
@@ -105,7 +105,7 @@ def test_weights_elsewhere_are_refused(place: str, tmp_path: Path) -> None:
     weights.data_location = TensorProto.EXTERNAL
     weights.external_data.add(key="location", value=place)
     onnx.save(found, tmp_path / "m.onnx")
-    assert "weights of `w`" in refused(tmp_path / "m.onnx", FileFormatError)
+    assert "external data of tensor `w`" in refused(tmp_path / "m.onnx", FileFormatError)
 
 
 def test_a_row_of_numbers_too_long_to_write_down_is_refused() -> None:
@@ -113,14 +113,14 @@ def test_a_row_of_numbers_too_long_to_write_down_is_refused() -> None:
             (("first", 0), ("last", 1 << 60), ("step", 1))]  # fmt: skip
     found = model("() => (int64[N] y) { y = Range(first, last, step) }")
     found.graph.initializer.extend(ends)
-    assert "counts further than" in refused(found)
+    assert "the range has more than" in refused(found)
 
 
 def test_more_sizes_than_fit_into_memory_are_refused() -> None:
     found = model(
         "(float[2] x, int64[1099511627776] k) => (float[M] y, int64[M] i) { y, i = TopK(x, k) }"
     )
-    assert "too many" in refused(found)
+    assert "expected at most" in refused(found)
 
 
 def test_long_axes_of_nothing_are_not_computed_while_reading() -> None:

@@ -268,11 +268,11 @@ def test_overloads_and_names_of_standard_operators_are_functions_of_their_own() 
 @pytest.mark.parametrize(
     ("node", "word"),
     [
-        ("y = pkg.net.one(x, x)", "pkg.net.one has 2 inputs, and the function 1"),
-        ("y, z = pkg.net.one(x)", "pkg.net.one has 2 outputs, and the function 1"),
-        ("y = pkg.net.one()", "an optional without a value is given"),
-        ("y = pkg.net.none(x)", "pkg.net.none is an operator that cannot be read"),
-        ("y = pkg.net.lost(x)", "is read before anything makes it"),
+        ("y = pkg.net.one(x, x)", "pkg.net.one: expected at most 1 inputs, got 2"),
+        ("y, z = pkg.net.one(x)", "pkg.net.one: expected at most 1 outputs, got 2"),
+        ("y = pkg.net.one()", "expected an array, got an optional without a value"),
+        ("y = pkg.net.none(x)", "pkg.net.none: unsupported operator"),
+        ("y = pkg.net.lost(x)", "is used before it is defined"),
     ],
 )
 def test_calls_that_do_not_fit_are_said(node: str, word: str) -> None:
@@ -300,5 +300,5 @@ def test_weights_of_functions_lie_beside_the_model_and_nowhere_else(tmp_path: Pa
     for elsewhere in ("../w", ""):
         place.value = elsewhere
         path.write_bytes(model.SerializeToString())
-        with pytest.raises(br.FileFormatError, match="lies outside"):
+        with pytest.raises(br.FileFormatError, match="is outside of the folder"):
             br.from_onnx(path)

@@ -149,7 +149,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         y = br.fc(x, 2, name="a")
     with pytest.raises(br.UninitializedError, match="no value"):
         br.to_onnx(prog, path, fetches=[y])
-    with pytest.raises(br.ProgramError, match="gives"):
+    with pytest.raises(br.ProgramError, match="no outputs"):
         br.to_onnx(prog, path)
     with pytest.raises(br.UnknownNameError, match="nowhere"):
         br.to_onnx(prog, path, fetches=["nowhere"])
@@ -167,7 +167,7 @@ def test_sizes_can_be_fixed(tmp_path: Path) -> None:
         x = br.data("x", ["n", 3])
         y = br.cumprod(x, axis=0)
         (grad,) = br.gradients([y], [x])
-    with pytest.raises(br.ProgramError, match="sizes must be numbers"):
+    with pytest.raises(br.ProgramError, match="expected static sizes"):
         br.to_onnx(prog, path, fetches=[grad])
     br.to_onnx(prog, path, fetches=[grad], sizes={"n": 4})
     feed = {"x": np.arange(12, dtype="float32").reshape(4, 3)}
@@ -224,7 +224,7 @@ def test_next_values_of_what_a_model_does_not_have_are_refused(tmp_path: Path) -
     for text in ("[", "[1]", '{"x": 1}', '{"a.w": "nowhere"}', "[" * 100_000):
         made = model(path)
         made.metadata_props[0].value = text
-        with pytest.raises(br.FileFormatError, match="next values"):
+        with pytest.raises(br.FileFormatError, match="unknown names of updated inputs"):
             br.from_onnx(made)
 
 

@@ -8,6 +8,9 @@ from typing import NoReturn, Protocol
 
 from braces.errors import BracesError, ProgramError
 
+FIX_SIZE = "Make the size static by sizes=."
+"""The advice for rules that do not support symbolic sizes."""
+
 
 class MissingValue(Exception):
     """A value whose node could not be read; the error is reported for that node."""
@@ -57,7 +60,7 @@ def unsupported_error(
     if fix is None and len(grouped) == 1:
         fix = problems[0].error.fix
     return ProgramError(
-        f"{what} cannot be read: {len(problems)} of its {of} have no program.",
+        f"{what} cannot be imported: {len(problems)} unsupported {of}.",
         given="\n         ".join(lines),
         fix=fix,
     )

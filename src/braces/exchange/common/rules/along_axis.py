@@ -37,7 +37,7 @@ def topk(
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
     if not isinstance(k, int | Dim):
-        raise ProgramError("topk of a number that a run computes is not read.")
+        raise ProgramError("topk: expected a static `k`, got a value computed at run time.")
     if largest and isinstance(k, int):
         values, at = ops.topk(x, k=k, axis=axis)
         return values, cast_to_dtype(at, INT64)

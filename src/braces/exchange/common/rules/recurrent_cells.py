@@ -167,7 +167,7 @@ def build_cells(
     for at in range(0, len(weights), weights_per_cell):
         w, r, *extra_weights = weights[at : at + weights_per_cell]
         rows = w.shape[0]
-        assert isinstance(rows, int), "weights have numbers as sizes"
+        assert isinstance(rows, int), "symbolic size of a weight"
         biases = (extra_weights[0], extra_weights[1]) if biased else None
         projection = extra_weights[-1] if len(extra_weights) % 2 else None
         cell = Cell(order, w, r, biases, functions, rows // len(order), projection=projection)

@@ -164,7 +164,7 @@ def slice_axis(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: 
     if (first, last) == (0, size) and step == 1:
         return x
     if step != 1:
-        raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
+        raise ProgramError("unsupported slice: step other than 1 with symbolic bounds.")
     return emit("window", x, start=first, size=sizes.minus(last, first), axis=at)
 
 
@@ -187,10 +187,10 @@ def build_range(node: SupportsRefuse, bounds: Sequence[Number], dtype: DType) ->
     start, stop, step = bounds
     if not sizes.symbolic(*bounds):
         if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
-            node.refuse(f"counts further than {LONGEST_RANGE}")
+            node.refuse(f"the range has more than {LONGEST_RANGE} elements")
         return emit("constant", value=Literal.of(numeric_range(*bounds).astype(dtype)))
     if step != 1:
-        node.refuse("has a step and bounds that follow from a symbolic size")
+        node.refuse("unsupported step other than 1 with symbolic bounds")
     numbers = cast_to_dtype(
         emit("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.exchange.common.model.unsupported import SupportsRefuse
+from braces.exchange.common.model.unsupported import FIX_SIZE, SupportsRefuse
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.extend import dims, functions as ops
 from braces.extend.building import Var
@@ -24,7 +24,7 @@ def scale_size(node: SupportsRefuse, size: Size, scale: float) -> Size:
         return int(size * scale)
     exact = Fraction(scale)
     if exact.denominator > LARGEST_DENOMINATOR:
-        node.refuse(f"multiplies the symbolic size {size} by {scale}", "Fix it: sizes=.")
+        node.refuse(f"unsupported scale {scale} of the symbolic size {size}", FIX_SIZE)
     return dims.call("floordiv", size * exact.numerator, exact.denominator)
 
 

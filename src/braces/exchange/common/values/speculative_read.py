@@ -77,8 +77,10 @@ def reporting_invalid_operator(
     except BracesError:
         raise
     except NotConstant:
-        raise kind(f"{what:.80} computes with what is no size.", fix=sizes) from None
+        raise kind(
+            f"{what:.80}: expected a size, got a value computed at run time.", fix=sizes
+        ) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ProgramError(
-            f"{what:.80} makes no sense: {type(error).__name__}, {error!s:.200}", fix=fix
+            f"{what:.80} is invalid: {type(error).__name__}: {error!s:.200}", fix=fix
         ) from error

@@ -36,21 +36,21 @@ def load(source: Any) -> tuple[Any, str, Path | None]:
         copy = onnx.ModelProto()
         copy.CopyFrom(source)
         return copy, copy.graph.name or "model", None
-    raise ProgramError(
-        f"{source!r:.80} is no model of ONNX.", fix="Give a path, or an onnx.ModelProto."
-    )
+    raise ProgramError(f"expected a path or an onnx.ModelProto, got {source!r:.80}.")
 
 
 def _parse_file(path: Path) -> Any:
     size = path.stat().st_size
     if size > LARGEST_FILE:
-        raise FileFormatError(f"{path.name} has {size} bytes, more than protobuf reads.")
+        raise FileFormatError(
+            f"{path.name} has {size} bytes; protobuf reads at most {LARGEST_FILE}."
+        )
     model = onnx.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
     except Exception as error:  # protobuf has two exception types, depending on its version
         raise FileFormatError(
-            f"{path.name} is no model of ONNX.", given=str(error), fix="Give an .onnx file."
+            f"{path.name} is not an ONNX model.", given=str(error), fix="Pass an .onnx file."
         ) from None
     return model
 
@@ -64,14 +64,13 @@ def admit(model: Any, file: str) -> dict[str, int]:
     """
     check_texts(model, file)
     if not model.HasField("graph"):
-        raise FileFormatError(f"{file} is no model of ONNX: it has no graph.")
+        raise FileFormatError(f"{file} is not a valid ONNX model: missing graph.")
     versions = versions_of(model.opset_import)
     newest = onnx.defs.onnx_opset_version()
     own = versions.setdefault(ONNX_DOMAIN, newest)  # the other domains may be its only ones
     if not OLDEST <= own <= newest:
         raise FileFormatError(
-            f"{file} is written in version {own} of ONNX's operators; {OLDEST} to {newest} are "
-            "read.",
-            fix="onnx.version_converter.convert_version(model, 21) writes it in another one.",
+            f"{file} has unsupported opset version {own}; expected {OLDEST} to {newest}.",
+            fix="Convert it by onnx.version_converter.convert_version(model, 21).",
         )
     return versions

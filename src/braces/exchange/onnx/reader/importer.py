@@ -175,9 +175,9 @@ def _updates(proto: Any, file: str) -> dict[str, str]:
         updates, is_valid = {}, False
     if not is_valid:
         raise FileFormatError(
-            f"{file} says of other names than its own which are next values.",
+            f"{file} has metadata with unknown names of updated inputs.",
             given=f"{UPDATES}: {text:.100}",
-            fix="Take the entry out of the metadata, or write the model anew.",
+            fix="Remove the metadata entry, or export the model again.",
         )
     return updates
 
@@ -188,8 +188,8 @@ def _add_updates(reader: OnnxReader, names: GraphScope) -> None:
         before, after = names.value(name), reader.lift(names.value(output))
         if not isinstance(before, Var):
             raise ProgramError(
-                f"`{name}` has a next value in each run, and is a constant here.",
-                fix=f"Leave {name!r:.60} out of inputs=.",
+                f"`{name}` is updated by each run and cannot be a constant.",
+                fix=f"Remove {name!r:.60} from `inputs`.",
             )
         reader.program.update(before, after)
 
@@ -207,7 +207,7 @@ def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
     for name in sizes:
         if name not in declared_names:
             raise UnknownNameError(
-                f"The model has no size `{name}`.", fix=suggest(name, declared_names - {""})
+                f"unknown size `{name}`.", fix=suggest(name, declared_names - {""})
             )
 
 
@@ -238,12 +238,12 @@ def _input(
     if kind == "sequence_type":
         return _sequence(program, name, type_.sequence_type.elem_type, sizes, example)
     if kind != "tensor_type":
-        raise ProgramError(f"An input that is a {str(kind).removesuffix('_type')} is not read.")
+        raise ProgramError(f"unsupported input of type {str(kind).removesuffix('_type')}.")
     tensor = type_.tensor_type
     if not tensor.HasField("shape") and example is None:
         raise ShapeError(
-            "The model does not say how many axes it has.",
-            fix=f"Give an example of it: inputs={{{name!r}: array}}.",
+            "the input has no declared rank.",
+            fix=f"Pass an example: inputs={{{name!r}: array}}.",
         )
     shape: list[Any] = (
         [_size(axis, sizes) for axis in tensor.shape.dim]
@@ -260,8 +260,8 @@ def _sequence(
     """Declare one input for each value of a sequence; an example gives the length."""
     if not isinstance(example, list):
         raise ShapeError(
-            "The model does not say how many values the sequence has.",
-            fix=f"Give an example of it, a list: inputs={{{name!r}: [array, array]}}.",
+            "the sequence has no declared length.",
+            fix=f"Pass a list as an example: inputs={{{name!r}: [array, array]}}.",
         )
     values, element = cast("list[Any]", example), _without_names(type_, sizes)
     return [

@@ -53,7 +53,7 @@ from braces.extend.types import Size, is_float
 T = TypeVar("T")
 MOST_NODES = 1 << 17
 """The largest number of nodes of a model after its functions are expanded."""
-ADVICE = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
+ADVICE = {"ImageDecoder": "Decode images before the model, and feed their pixels."}
 """The advice for operators that will not be supported."""
 LONGEST_CHAIN = 200
 """The longest chain of nodes that constant folding follows."""
@@ -116,8 +116,7 @@ class OnnxReader:
     def _check_work(self, count: int) -> None:
         if count > MOST_NODES:
             raise TooManyNodes(
-                f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
-                " function counted."
+                f"{self.file} has more than {MOST_NODES} nodes after inlining of functions."
             )
 
     def run(self, names: GraphScope, nodes: Sequence[Any]) -> None:
@@ -176,7 +175,7 @@ class OnnxReader:
         def read_and_abort() -> None:
             with self.program.building(SymbolTable(parent=self.program.current)):
                 results.append(read())
-            raise MissingValue("nothing is kept")
+            raise MissingValue("speculative read")
 
         self.tried(read_and_abort)
         return results[0] if results else None
@@ -194,7 +193,7 @@ class OnnxReader:
             )
         node = OnnxNode.of(names, proto)
         if node.type not in RULES and not function_bodies.has_body(proto, node.version):
-            node.refuse("is an operator that cannot be read", ADVICE.get(node.type))
+            node.refuse("unsupported operator", ADVICE.get(node.type))
         operands = [names.value(name) if name else None for name in proto.input]
         constants = self._folded(node, operands, weights=False)
         if constants:
@@ -204,7 +203,7 @@ class OnnxReader:
 
     def _by_body(self, node: OnnxNode) -> Sequence[Value]:
         body = function_bodies.schema_body(node)
-        assert body is not None, "what has a body has one"
+        assert body is not None, "missing function body"
         first = next((name for name in node.proto.output if name), node.proto.op_type)
         outputs = self._call(node, body, f"{self.path_of(node.names, first)}/")
         return in_declared_dtypes(node, outputs)
@@ -273,7 +272,7 @@ class OnnxReader:
         self._depth += 1
         if self._depth > DEEPEST:
             raise TooManyNodes(
-                f"Functions and graphs of this model nest deeper than {DEEPEST}."
+                f"nesting of functions and graphs exceeds the maximum depth {DEEPEST}."
             )
         try:
             yield
@@ -335,7 +334,7 @@ class OnnxReader:
             return value
         if not isinstance(value, Constant):
             what = "a sequence" if isinstance(value, list) else "an optional without a value"
-            raise ProgramError(f"An array is read, and {what} is given.")
+            raise ProgramError(f"expected an array, got {what}.")
         table = self.program.table if value.weight else self.program.current
         key = id(value), id(table)
         entry = self._lifted.get(key)
@@ -416,7 +415,7 @@ def _sensible(proto: Any) -> Generator[None]:
     such as a wrong permutation, raise inside a rule. Valid models never get here: ONNX's own
     test suite checks that.
     """
-    sizes = "Fix sizes that it follows from, sizes={'N': 1}."
-    checker_fix = "onnx.checker.check_model(model) may tell more."
+    sizes = "Fix the sizes that it depends on: sizes={'N': 1}."
+    checker_fix = "Run onnx.checker.check_model(model) for details."
     with reporting_invalid_operator(operator_of(proto), sizes, checker_fix):
         yield

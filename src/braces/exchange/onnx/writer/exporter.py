@@ -94,9 +94,7 @@ def _plan_export(
         without_other_counts(original, names) if updates else original.with_(updates={})
     )
     if not names and not definition.updates:
-        raise ProgramError(
-            "A model has something that it gives.", fix="Name variables in `fetches`."
-        )
+        raise ProgramError("the model has no outputs.", fix="Pass variables as `fetches`.")
     _check_sizes(definition, sizes)
     main = resolve_body(definition.main, lambda size: _fixed(size, sizes))
     plan = Plan.of(definition.with_(main=main), names, passes=())
@@ -116,9 +114,7 @@ def _check_sizes(definition: ProgramDef, sizes: Mapping[str, int]) -> None:
     size_names = {n for shape in shapes for size in shape for n in _names(size)}
     for name in sizes:
         if name not in size_names:
-            raise UnknownNameError(
-                f"The program has no size `{name}`.", fix=suggest(name, size_names)
-            )
+            raise UnknownNameError(f"unknown size `{name}`.", fix=suggest(name, size_names))
 
 
 def _names(size: Size) -> set[str]:
@@ -212,6 +208,6 @@ def _values(
         if variable is None or variable.value is None:
             raise UninitializedError(
                 f"`{name}` has no value.",
-                fix="Run exe.init(prog, scope), or load it, and give the scope: scope=....",
+                fix="Run exe.init(prog, scope), or load it, and pass scope=....",
             )
         yield name, np.asarray(variable.value)

@@ -150,4 +150,4 @@ def _trace(function: Callable[..., Any], *structs: Any, return_shape: bool = Fal
 def _size_error(error: Exception) -> BracesError:
     """Return the error for a kernel that needs sizes as numbers."""
     reason = str(error).strip().partition("\n")[0]
-    return Unsupported(f"its sizes must be numbers: {reason:.150}")
+    return Unsupported(f"expected static sizes: {reason:.150}")

@@ -41,9 +41,9 @@ class Problems:
         if not self.found:
             return
         raise ProgramError(
-            "ONNX does not have what this program needs.",
+            "the program has operators without an ONNX export.",
             given="; ".join(_format_problem(*entry) for entry in self.found.items()),
-            fix="Fix sizes with sizes={...}, or fetch what does not need these operators.",
+            fix="Fix sizes by sizes={...}, or fetch variables without these operators.",
         )
 
 

@@ -22,5 +22,5 @@ def dtype_named(code: int) -> DType:
         DTypeError: Braces has no such dtype; strings, for example.
     """
     if code not in _NAMES:
-        raise DTypeError(f"There is no dtype in Braces for Paddle's number {code}.")
+        raise DTypeError(f"unsupported Paddle dtype code {code}.")
     return dtype_of(_NAMES[code])

@@ -172,7 +172,7 @@ class BlockScope:
         """
         current = self.find(name)
         if current is None:
-            raise ProgramError(f"`{name:.80}` is read before anything makes it.")
+            raise ProgramError(f"`{name:.80}` is used before it is defined.")
         if isinstance(current, type):
             raise MissingValue(name)
         return current

@@ -82,9 +82,9 @@ class Files:
     def _alone(self, name: str) -> Array:
         path = sibling_path(self.program.parent, name)
         if path is None:
-            raise _array_error(name, "its file would lie outside of the folder of the program")
+            raise _array_error(name, "its file is outside of the folder of the program")
         if not path.is_file():
-            raise _array_error(name, f"there is no such file beside {self.program.name}")
+            raise _array_error(name, f"its file does not exist beside {self.program.name}")
         check_regular(path)
         with path.open("rb") as file:
             return _Stream.of(file, path).only(name)
@@ -93,8 +93,8 @@ class Files:
     def _together(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
         if not path.exists():
             raise FileFormatError(
-                f"The program has arrays, as `{names[0]:.80}`, and there is no {path.name}.",
-                fix="Put the file that was saved with this program beside it.",
+                f"missing file {path.name} with the arrays of the program: `{names[0]:.80}`, …",
+                fix="Place the file that was saved with this program beside it.",
             )
         check_regular(path)
         with path.open("rb") as file:
@@ -146,15 +146,15 @@ def _in_folder(folder: Path) -> Files:
         return _of_file(programs[0])
     if programs:
         raise FileFormatError(
-            f"{folder.name or folder} holds {len(programs)} programs of Paddle.",
+            f"ambiguous: {folder.name or folder} has {len(programs)} Paddle programs.",
             given=", ".join(path.name for path in programs[:8]),
-            fix="Give the path of one of them.",
+            fix="Pass the path of one of them.",
         )
     if _holds_newer(folder):
         raise _newer_format_error(folder)
     raise FileFormatError(
-        f"{folder.name or folder} holds no program of Paddle.",
-        fix=f"Give a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
+        f"{folder.name or folder} has no Paddle program.",
+        fix=f"Pass a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
     )
 
 
@@ -171,7 +171,7 @@ def _has_newer_header(path: Path) -> bool:
 
 def _newer_format_error(path: Path) -> FileFormatError:
     return FileFormatError(
-        f"{path.name or path} holds a program in the format of Paddle 3, which is not read.",
+        f"{path.name or path} has the unsupported program format of Paddle 3.",
         fix="Save it by Paddle 2.6, or by Paddle 3 with FLAGS_enable_pir_api=0 in the "
         f"environment: that writes NAME{PROGRAM_SUFFIX}.",
     )
@@ -223,8 +223,8 @@ class _Stream:
         """
         if self.left:
             raise FileFormatError(
-                f"{self.path.name} has {self.left} bytes more than {what}.",
-                fix="Give the arrays that were saved with this program.",
+                f"{self.path.name} has {self.left} bytes after {what}.",
+                fix="Pass the arrays that were saved with this program.",
             )
 
     def array(self, name: str) -> Array:
@@ -239,19 +239,19 @@ class _Stream:
             self._version(name)
             (length,) = self._numbers(name, "<i")
             if not 0 <= length <= LARGEST_HEADER:
-                raise _array_error(name, f"{length} bytes stand in front of it")
+                raise _array_error(name, f"its header has {length} bytes")
             return self._filled(name, read_tensor_header(self._take(name, length), name))
         except BracesError as error:
             raise FileFormatError(
                 f"{self.path.name} cannot be read: {error.what}",
-                fix="Give the arrays that were saved with this program.",
+                fix="Pass the arrays that were saved with this program.",
             ) from None
 
     def _filled(self, name: str, tensor: Tensor) -> Array:
         dtype = dtype_named(tensor.code)
         sizes = tensor.dims
         if len(sizes) > HIGHEST_RANK or not all(0 <= n <= LARGEST_SIZE for n in sizes):
-            raise _array_error(name, f"its shape is {sizes!s:.80}")
+            raise _array_error(name, f"invalid shape {sizes!s:.80}")
         data = self._take(name, math.prod(sizes) * dtype.itemsize)
         return (
             np.frombuffer(data, dtype.newbyteorder("<"))
@@ -262,7 +262,7 @@ class _Stream:
     def _version(self, name: str) -> None:
         (version,) = self._numbers(name, "<I")
         if version:
-            raise _array_error(name, f"version {version} of arrays is not read")
+            raise _array_error(name, f"unsupported array version {version}")
 
     def _skip_sequences(self, name: str) -> None:
         (levels,) = self._numbers(name, "<Q")
@@ -276,10 +276,10 @@ class _Stream:
     def _take(self, name: str, count: int) -> bytes:
         """Return the next bytes, with a check of the remaining size."""
         if count > self.left:
-            raise _array_error(name, f"{count} bytes are read of it, and there are {self.left}")
+            raise _array_error(name, f"expected {count} bytes, got {self.left}")
         self.left -= count
         return self.file.read(count)
 
 
 def _array_error(name: str, why: str) -> FileFormatError:
-    return FileFormatError(f"the array `{visible(name):.80}` makes no sense: {why}.")
+    return FileFormatError(f"array `{visible(name):.80}` is invalid: {why}.")

@@ -76,7 +76,7 @@ class PaddleOp:
         """
         axis_ = self.attr(name, default)
         if not isinstance(axis_, int) or not -rank <= axis_ < max(rank, 1):
-            self.refuse(f"has the axis {axis_} of an array with {rank}")
+            self.refuse(f"axis {axis_} is out of range for an array of rank {rank}")
         return axis_ % max(rank, 1)
 
     # ---- inputs ------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class PaddleOp:
             ProgramError: There is none.
         """
         if not self.has(slot):
-            self.refuse(f"has no input `{slot}`")
+            self.refuse(f"missing input `{slot}`")
         return self.input_names(slot)[0]
 
     def value(self, slot: str) -> Value:
@@ -127,7 +127,7 @@ class PaddleOp:
         """
         value_ = self.value(slot)
         if not isinstance(value_, RaggedSequences):
-            self.refuse(f"is given an array without sequences as `{slot}`")
+            self.refuse(f"expected an array with LoD as `{slot}`")
         return value_
 
     def shape(self, slot: str) -> Shape:
@@ -169,7 +169,7 @@ class PaddleOp:
     def _runtime_size(self, var: Var) -> list[Size]:
         count = var.shape[0] if var.ndim == 1 else None
         if not isinstance(count, int):
-            self.refuse(f"is told sizes, but not how many: {var.type}")
+            self.refuse(f"expected sizes of static length, got {var.type}")
         return [data_dependent.as_size(self._number(var[i])) for i in range(count)]
 
     @staticmethod
@@ -186,7 +186,7 @@ class PaddleOp:
             return self.attr(attr, default)
         constant = self.known_value(tensor)
         if constant is None or constant.array.size != 1:
-            self.refuse(f"must know `{tensor}` when it is read, and a run computes it")
+            self.refuse(f"expected a constant as `{tensor}`, got a value computed at run time")
         return constant.items()[0]
 
     def places(self, attr: str, stem: str) -> list[Any]:
@@ -230,7 +230,7 @@ class PaddleOp:
         Raises:
             ProgramError: Always.
         """
-        raise ProgramError(f"{self.type:.80} {why}.", fix=fix)
+        raise ProgramError(f"{self.type:.80}: {why}.", fix=fix)
 
 
 def _as_size(item: Any) -> Size:

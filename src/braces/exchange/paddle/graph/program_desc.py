@@ -87,11 +87,11 @@ def read_description(data: bytes, file: str) -> Sequence[PaddleBlock]:
     Raises:
         FileFormatError: The bytes are not a Paddle program.
     """
-    desc = _parse(pb.ProgramDesc(), data, f"{file} is no program of Paddle")
+    desc = _parse(pb.ProgramDesc(), data, f"{file} is not a Paddle program")
     if not desc.blocks:
         raise FileFormatError(
-            f"{file} is no program of Paddle: it has no blocks.",
-            fix="Give the folder of an inference program: __model__, or NAME.pdmodel.",
+            f"{file} is not a Paddle program: missing blocks.",
+            fix="Pass the folder of an inference program: __model__, or NAME.pdmodel.",
         )
     blocks = [_block(block) for block in desc.blocks]
     _check_tree(desc, blocks, file)
@@ -104,7 +104,7 @@ def read_tensor_header(data: bytes, file: str) -> Tensor:
     Raises:
         FileFormatError: The bytes are not a header.
     """
-    desc = _parse(pb.TensorDesc(), data, f"{file} holds no arrays of Paddle")
+    desc = _parse(pb.TensorDesc(), data, f"{file} has no valid Paddle arrays")
     return Tensor(desc.data_type, tuple(desc.dims))
 
 
@@ -119,13 +119,15 @@ def _parse(message: Any, data: bytes, otherwise: str) -> Any:
 def _check_tree(desc: Any, blocks: Sequence[PaddleBlock], file: str) -> None:
     for at, (block, read) in enumerate(zip(desc.blocks, blocks, strict=True)):
         if block.idx != at or (at and not 0 <= block.parent_idx < at):
-            raise FileFormatError(f"{file} is no program of Paddle: its blocks are no tree.")
+            raise FileFormatError(
+                f"{file} is not a Paddle program: its blocks do not form a tree."
+            )
         for operator in read.operators:
             for inner in (i for inner_blocks in operator.blocks.values() for i in inner_blocks):
                 if not at < inner < len(blocks) or desc.blocks[inner].parent_idx != at:
                     raise FileFormatError(
-                        f"{file} is no program of Paddle: a `{operator.type:.80}` owns block "
-                        f"{inner}, which does not lie in its own."
+                        f"{file} is not a Paddle program: `{operator.type:.80}` owns block "
+                        f"{inner}, which is not a child of its block."
                     )
 
 

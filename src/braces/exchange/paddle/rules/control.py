@@ -36,7 +36,7 @@ def owned_block(node: PaddleOp) -> int:
     """
     blocks_ = node.op.blocks.get("sub_block", ())
     if len(blocks_) != 1:
-        node.refuse("owns no block")
+        node.refuse(f"expected one sub_block, got {len(blocks_)}")
     return blocks_[0]
 
 
@@ -61,7 +61,7 @@ def while_(node: PaddleOp) -> Results:
         name for name in outer_writes(node, at) if is_unwritten_array(node.names, name)
     ]
     if condition not in names:
-        node.refuse(f"never writes its condition `{condition:.80}`, and would not end")
+        node.refuse(f"the body never assigns the condition `{condition:.80}`")
     late_names += [name for name in names if undefined(node.names.find(name))]
     names = [name for name in names if name not in late_names]
     initial = {name: node.runner.lift(node.names.value(name)) for name in names}
@@ -168,7 +168,7 @@ def recurrent(node: PaddleOp) -> Results:
 def conditional(node: PaddleOp) -> Results:
     """Convert a conditional block."""
     if not node.attr("is_scalar_condition", False):
-        node.refuse("whose condition has a value for each row is not read")
+        node.refuse("expected a scalar condition")
     at, output_names = owned_block(node), node.output_names("Out")
     known = node.known_value("Cond")
     if known is not None and known.plain:
@@ -231,7 +231,7 @@ def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
     """
     if case.before is None:
         raise ProgramError(
-            f"`{case.name:.80}` is read, and stands for something only where a condition holds."
+            f"`{case.name:.80}` may be undefined: it is assigned in a branch only."
         )
     known_cases = [case_ for case_ in case.beside if case_.before is not None]
     alternative_rows = [[case_.before for case_ in known_cases], known_cases]

@@ -66,7 +66,7 @@ def conv_transpose(rank: int) -> Rule:
     def rule(node: PaddleOp) -> Var:
         w, strides = node.var("Filter"), tuple(node.attr("strides"))
         if node.attr("output_size"):
-            node.refuse("has an output_size", "Export it with output_padding.")
+            node.refuse("unsupported attribute `output_size`", "Export with output_padding.")
 
         def convolve(x: Var) -> Var:
             return call(
@@ -131,7 +131,7 @@ def pool_with_index(node: PaddleOp) -> Results:
 
 def _number(node: PaddleOp, size: Size) -> int:
     if not isinstance(size, int):
-        node.refuse(f"over a plane of the symbolic size {size} is not there")
+        node.refuse(f"unsupported symbolic size {size} of a spatial axis")
     return size
 
 
@@ -172,7 +172,7 @@ def _factors(node: PaddleOp, rank: int) -> list[float] | None:
     """Return the positive scale factors, if there are any; a single one is for all axes."""
     known = node.known_value("Scale") if node.has("Scale") else None
     if node.has("Scale") and known is None:
-        node.refuse("is told its factor by a run", "Export it with sizes.")
+        node.refuse("expected a constant as `Scale`", "Export the model with sizes.")
     factors = known.items() if known is not None else node.many("scale")
     if not factors or min(factors) <= 0:
         return None

@@ -21,7 +21,7 @@ def pool(node: PaddleOp) -> Results:
     """Pool each sequence: sum, mean, maximum, first or last row."""
     rows, kind = node.rows("X"), node.attr("pooltype", "AVERAGE").upper()
     if kind not in POOLS:
-        node.refuse(f"has a kind {kind:.40}", f"It may be {', '.join(POOLS)}.")
+        node.refuse(f"unknown pooltype {kind:.40}", f"Use one of {', '.join(POOLS)}.")
     pooled = POOLS[kind](rows)
     empty = ops.reshape(ops.equal(rows.lengths, 0), (rows.batch, *[1] * (pooled.ndim - 1)))
     return {"Out": ops.where(empty, ops.full_like(pooled, node.attr("pad_value", 0.0)), pooled)}
@@ -96,7 +96,7 @@ def conv(node: PaddleOp) -> Results:
     rows, weight = node.rows("X"), node.var("Filter")
     length, first = node.attr("contextLength"), node.attr("contextStart", 0)
     if node.attr("contextStride", 1) != 1 or node.attr("paddingTrainable", False):
-        node.refuse("with a stride or a trained margin is not read")
+        node.refuse("unsupported contextStride or paddingTrainable")
     masked_rows = rows.masked()
     before, after = max(-first, 0), max(first + length - 1, 0)
     padded_rows = ops.pad(masked_rows, [(0, 0), (before, after), (0, 0)])
@@ -125,7 +125,7 @@ def expand(node: PaddleOp) -> Results:
     """Repeat one row per sequence for all its rows."""
     like = node.rows("Y")
     if isinstance(node.value("X"), RaggedSequences):
-        node.refuse("of sequences by sequences is not read")
+        node.refuse("unsupported operand `X` with LoD")
     x = ops.expand_dims(node.var("X"), axis=1)
     repeated = ops.broadcast_to(x, (like.batch, like.time, *x.shape[2:]))
     return {"Out": RaggedSequences.of(repeated, like.lengths)}
@@ -135,7 +135,7 @@ def reset(node: PaddleOp) -> Results:
     """Divide rows into the sequences of another array."""
     x = node.value("X")
     if not node.has("Y") or not isinstance(node.value("Y"), RaggedSequences):
-        node.refuse("is not told its sequences by others")
+        node.refuse("expected an operand `Y` with LoD")
     like = node.rows("Y")
     return {"Out": like.like(x.flat if isinstance(x, RaggedSequences) else node.runner.lift(x))}
 

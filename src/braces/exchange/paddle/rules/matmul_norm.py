@@ -60,7 +60,7 @@ def fc(node: PaddleOp) -> Var:
         out = out + ops.reshape(bias, (product(bias.shape),))
     function = node.attr("activation_type", "")
     if function not in ("", "relu"):
-        node.refuse(f"has an activation {function!r:.40}")
+        node.refuse(f"unsupported activation {function!r:.40}")
     return ops.relu(out) if function else out
 
 

@@ -48,7 +48,7 @@ def function(node: PaddleOp, name: str, default: str) -> Function:
     """Return the activation of a gate."""
     name_ = node.attr(name, default)
     if name_ not in ACTIVATIONS:
-        node.refuse(f"has an activation {name_!r:.40}", f"It may be {', '.join(ACTIVATIONS)}.")
+        node.refuse(f"unknown activation {name_!r:.40}", f"Use {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name_]
 
 
@@ -59,7 +59,7 @@ def rnn(node: PaddleOp) -> Results:
     """Stacked layers of one direction or two."""
     mode = node.attr("mode", "RNN_TANH")
     if mode not in MODES:
-        node.refuse(f"has a mode {mode!r:.40}", f"It may be {', '.join(MODES)}.")
+        node.refuse(f"unknown mode {mode!r:.40}", f"Use {', '.join(MODES)}.")
     step, order, functions = MODES[mode]
     x, start, lengths = node.var("Input"), node.vars("PreState"), node.maybe("SequenceLength")
     lengths = None if lengths is None else ops.ensure_shape(lengths, x.shape[1:2])
@@ -137,7 +137,7 @@ def lstm(node: PaddleOp) -> Results:
 def checked_size(node: PaddleOp, size: object) -> int:
     """Return a size of a weight, which must be a number."""
     if not isinstance(size, int):
-        node.refuse("has weights of no known size")
+        node.refuse(f"expected weights of static size, got {size}")
     return size
 
 

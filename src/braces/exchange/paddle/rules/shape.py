@@ -85,7 +85,7 @@ def split(node: PaddleOp) -> Results:
         axis_size, count = x.shape[axis], node.attr("num", 0)
         part = dims.divide_exactly(axis_size, count) if count else None
         if part is None:
-            node.refuse(f"of an axis of {axis_size} into {count} parts does not come out even")
+            node.refuse(f"cannot split an axis of size {axis_size} into {count} equal parts")
         sections = [part] * count
     if -1 in sections:
         remainder = x.shape[axis] - dims.sum_of([n for n in sections if n != -1])

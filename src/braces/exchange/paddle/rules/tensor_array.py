@@ -78,7 +78,9 @@ def slice_element(node: PaddleOp) -> Var:
         ProgramError: The slice selects more than one.
     """
     if not node.attr("decrease_axis"):
-        node.refuse("takes several arrays of an array of arrays", "Stack them before.")
+        node.refuse(
+            "unsupported slice of several elements of a tensor array", "Stack them first."
+        )
     (start,) = node.places("starts", "Starts")
     return lists.get(node.var("Input"), start)
 

@@ -77,8 +77,8 @@ class Storage:
         """
         if self.filled is None:
             raise ProgramError(
-                "The tensor is a part of a memory whose other numbers are in no tensor.",
-                fix="Give the module a contiguous tensor: x.contiguous().",
+                "unsupported view: the rest of its storage belongs to no tensor.",
+                fix="Pass a contiguous tensor to the module: x.contiguous().",
             )
         x, layout = self.filled
         order = layout.dense() or ()

@@ -96,7 +96,7 @@ class Symbols:
             return dims.product([self._from(expression.base, sym_int)] * int(expression.exp))
         combine = SIZE_ARITHMETIC.get(kind)
         if combine is None:
-            raise ShapeError(f"The size {expression} is not one that programs compute.")
+            raise ShapeError(f"unsupported symbolic size expression {expression}.")
         first, *operands = (self._from(part, sym_int) for part in expression.args)
         for part in operands:
             first = combine(first, part)
@@ -106,7 +106,7 @@ class Symbols:
         env, symbol_name = sym_int.node.shape_env, str(symbol)
         name = dimension_name(_user_names(env).get(symbol_name, symbol_name))
         if name is None or env.is_unbacked_symint(symbol):
-            raise ShapeError(f"Nothing says what the size {symbol} is.")
+            raise ShapeError(f"size {symbol} is not determined by the inputs.")
         size = self.known[symbol_name] = Dim.named(name)
         return size
 

@@ -57,9 +57,9 @@ RULES: Mapping[str, Rule] = {
 }
 """Other operators are refused."""
 
-LAYOUT = "How numbers lie in memory is no matter of programs: use reshape, and views of torch."
+LAYOUT = "Programs have no memory layout: use reshape and views of torch."
 REFUSED: Mapping[str, str] = {
     "set_": LAYOUT,
-    "embedding_renorm": "Leave out max_norm: it writes into weights while they are read.",
+    "embedding_renorm": "Remove max_norm: it modifies the weights in place.",
 }
 """The advice for operators that will not be supported."""

@@ -81,7 +81,7 @@ def test_trees_that_go_in_circles_and_pictures_are_refused_with_what_to_do() -> 
         "nodes_falseleafs": [0, 1, 0, 1, 1],
         "nodes_falsenodeids": [2, 2, 0, 5, 6],
     }
-    with pytest.raises(ProgramError, match="circles"):
+    with pytest.raises(ProgramError, match="a tree has a cycle"):
         br.from_onnx(model("TreeEnsemble", "ai.onnx.ml", x, **endless))
     with pytest.raises(br.BracesError, match="feed their pixels"):
         br.from_onnx(model("ImageDecoder", "", x.astype(np.uint8)[0]))
@@ -98,5 +98,5 @@ def test_a_gradient_is_of_the_values_that_the_graph_has() -> None:
     feed = {"a": np.array([1, 2, 3], "f4"), "b": np.ones(3, "f4")}
     found = br.Executor().run(prog, br.Scope(), feed=feed, fetch=prog.fetches)
     np.testing.assert_array_equal(found, [[2, 4, 6], [0, 0, 0]])
-    with pytest.raises(br.BracesError, match="other values than those of the graph"):
+    with pytest.raises(br.BracesError, match="inputs other than those of the graph"):
         br.from_onnx(onnx.parser.parse_model(text % "c"))

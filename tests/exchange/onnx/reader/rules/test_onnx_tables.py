@@ -136,9 +136,9 @@ def test_classes_that_win_duels_of_support_vectors_agree_with_onnx_runtime() -> 
     names = machine(2, classlabels_strings=["a", "b"])
     del names["classlabels_ints"]
     for said, attrs in (
-        ("labels its classes with texts", names),
-        ("gives probabilities", machine(2, prob_a=[1.0], prob_b=[0.0])),
-        ("other numbers of weights", machine(3, rho=[1.0])),
+        ("unsupported string labels", names),
+        ("unsupported probabilities", machine(2, prob_a=[1.0], prob_b=[0.0])),
+        ("rho or support vectors do not match 3 classes", machine(3, rho=[1.0])),
     ):
         assert said in refusal("SVMClassifier", version=1, gives=LABELS, **attrs)
 
@@ -188,25 +188,27 @@ def test_trees_that_make_no_sense_are_refused_by_what_is_wrong() -> None:
 
     names, modes = good["nodes_nodeids"], good["nodes_modes"]
     inner = [at for at, mode in enumerate(modes) if mode != "LEAF"]
-    assert "unlike lengths" in refused(nodes_values=[1.0])
-    assert "unlike lengths" in refused(target_weights=[1.0])
+    assert "length mismatch of the attributes `nodes_...`" in refused(nodes_values=[1.0])
+    assert "length mismatch of the attributes `target_...`" in refused(target_weights=[1.0])
     assert "`BRANCH_MAYBE`" in refused(nodes_modes=["BRANCH_MAYBE", *modes[1:]])
-    assert "circles" in refused(nodes_truenodeids=names)
-    assert "way to no node" in refused(nodes_falsenodeids=[-(2**62)] * len(names))
-    assert "way to no node" in refused(target_nodeids=[2**62] * len(good["target_nodeids"]))
-    assert "same number" in refused(nodes_nodeids=[1] * len(names))
+    assert "a tree has a cycle" in refused(nodes_truenodeids=names)
+    assert "unknown node id" in refused(nodes_falsenodeids=[-(2**62)] * len(names))
+    assert "unknown node id" in refused(target_nodeids=[2**62] * len(good["target_nodeids"]))
+    assert "duplicate node id" in refused(nodes_nodeids=[1] * len(names))
     assert "2 scores" in refused(target_ids=[2**62] * len(good["target_ids"]))
     features = [3 if at == inner[0] else 0 for at in range(len(names))]
-    assert "feature 3 of 3" in refused(nodes_featureids=features)
+    assert "feature 3 is out of range for 3 features" in refused(nodes_featureids=features)
     assert "base values" in refused(base_values=[1.0, 2.0, 3.0])
-    assert "weights" in refused(n_targets=2**62, target_ids=[2**61] * len(good["target_ids"]))
+    assert "weight index" in refused(
+        n_targets=2**62, target_ids=[2**61] * len(good["target_ids"])
+    )
 
 
 def test_texts_and_maps_are_refused_with_what_to_do() -> None:
     attrs = forest(2, "class", 2) | {"classlabels_strings": ["a", "b"]}
-    assert "integers as labels" in refusal("TreeEnsembleClassifier", gives=LABELS, **attrs)
+    assert "integer labels" in refusal("TreeEnsembleClassifier", gives=LABELS, **attrs)
     given = {**LINEAR, "classlabels_strings": ["a", "b"]}
-    assert "integers as labels" in refusal("LinearClassifier", 1, LABELS, **given)
+    assert "integer labels" in refusal("LinearClassifier", 1, LABELS, **given)
     assert "numbers before the model" in refusal("OneHotEncoder", 1, cats_strings=["a"])
     texts = {"keys_strings": ["a"], "values_int64s": [1]}
     assert "numbers before the model" in refusal("LabelEncoder", 2, **texts)

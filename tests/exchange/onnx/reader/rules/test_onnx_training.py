@@ -36,5 +36,7 @@ def test_what_moves_cannot_be_a_constant_that_decides_sizes() -> None:
         }
     """)
     onnx.helper.set_model_props(model, {UPDATES: '{"s": "s_next"}'})
-    with pytest.raises(br.ProgramError, match="`s` has a next value in each run, and is a"):
+    with pytest.raises(
+        br.ProgramError, match="`s` is updated by each run and cannot be a constant"
+    ):
         br.from_onnx(model, inputs={"s": np.array([6])})

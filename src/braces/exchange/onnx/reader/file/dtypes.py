@@ -25,19 +25,19 @@ def dtype_named(code: int) -> DType:
     """
     codes = onnx.TensorProto.DataType
     if code not in codes.values():
-        raise DTypeError(f"{code} is no dtype of ONNX.")
+        raise DTypeError(f"unknown ONNX dtype {code}.")
     name = codes.Name(code)
     if code not in (codes.UNDEFINED, codes.STRING):
         result = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
         if result in _OURS:
             return result
-    raise DTypeError(f"There is no dtype {name.lower()} in Braces.", fix=_dtype_advice(name))
+    raise DTypeError(f"unsupported dtype {name.lower()}.", fix=_dtype_advice(name))
 
 
 def _dtype_advice(name: str) -> str:
     """Return the advice for an unsupported dtype."""
     if name == "STRING":
-        return "Turn texts into numbers before the model: programs have none."
+        return "Convert strings to numbers before the model."
     return "Export the model with another dtype."
 
 
@@ -54,8 +54,7 @@ def array_of(tensor: Any) -> Array:
     except (ValueError, TypeError, OverflowError):
         shape = ", ".join(map(str, tensor.dims))
         raise ProgramError(
-            f"The tensor `{tensor.name:.80}` does not hold the numbers of its shape,"
-            f" [{shape:.80}]."
+            f"the data of tensor `{tensor.name:.80}` does not match its shape [{shape:.80}]."
         ) from None
 
 
@@ -70,16 +69,17 @@ def densify(sparse: Any) -> Array:
     shape = tuple(sparse.dims)
     if min(shape, default=0) < 0 or prod(shape) * values.itemsize > LARGEST_DENSE:
         raise ProgramError(
-            f"The sparse tensor `{sparse.values.name:.80}` is too large, or has no size."
+            f"sparse tensor `{sparse.values.name:.80}` has an invalid or too large shape "
+            f"[{', '.join(map(str, shape)):.80}]."
         )
     try:
         if np.any(positions < 0):
-            raise IndexError("places count from the start")
+            raise IndexError("negative index")
         array = np.zeros(shape, values.dtype)
         at = np.unravel_index(positions, shape) if positions.ndim == 1 else tuple(positions.T)
         array[at] = values
     except (ValueError, TypeError, IndexError):
         raise ProgramError(
-            f"The sparse tensor `{sparse.values.name:.80}` has places that it has not."
+            f"sparse tensor `{sparse.values.name:.80}` has indices out of range."
         ) from None
     return array

@@ -41,9 +41,7 @@ def read_examples(graph: Any, samples: Examples | None) -> dict[str, Any]:
     examples = _by_name(graph, samples)
     for name in examples:
         if name not in types:
-            raise UnknownNameError(
-                f"The model has no input `{name}`.", fix=suggest(name, types)
-            )
+            raise UnknownNameError(f"unknown input `{name}`.", fix=suggest(name, types))
     return {name: _example(name, types[name], value) for name, value in examples.items()}
 
 
@@ -55,16 +53,16 @@ def _by_name(graph: Any, inputs: Any) -> Mapping[str, Any]:
     shown = ", ".join(f"`{name:.40}`" for name in names) or "none"
     if not isinstance(inputs, list | tuple):
         raise ProgramError(
-            "Examples of inputs are a list in their order, or a dict by name.",
+            "expected a list or a mapping as `inputs`.",
             given=f"inputs={type(inputs).__name__}; the inputs of the model: {shown}",
-            fix="Write inputs=[array, …], or inputs={'name': array}.",
+            fix="Pass inputs=[array, …], or inputs={'name': array}.",
         )
     values = cast("Sequence[Any]", inputs)
     if len(values) > len(names):
         raise ProgramError(
-            f"There are {len(values)} examples for {len(names)} inputs.",
+            f"`inputs` has {len(values)} examples; the model has {len(names)} inputs.",
             given=f"the inputs of the model: {shown}",
-            fix="Give one for each, None for one without, or a dict by name.",
+            fix="Pass one example per input (None for no example), or a mapping by name.",
         )
     pairs = zip(names, values, strict=False)
     return {name: value for name, value in pairs if value is not None}
@@ -82,9 +80,9 @@ def _example(name: str, type_: Any, value: Any) -> Any:
 def _sequence(name: str, element: Any, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise FeedError(
-            f"Input `{name}` is a sequence, and its example is not.",
+            f"expected a list as the example of sequence input `{name}`.",
             given=f"{type(value).__name__}",
-            fix="Give a list of arrays.",
+            fix="Pass a list of arrays.",
         )
     values = cast("Sequence[Any]", value)
     return [
@@ -103,9 +101,9 @@ def _array(name: str, tensor: Any, value: Any) -> Any:
     array = np.asarray(convert_feed(VarInfo(name, declared), value))
     if tensor.HasField("shape") and array.ndim != len(axes):
         raise ShapeError(
-            f"The example of `{name}` has {array.ndim} axes in place of {len(axes)}.",
+            f"the example of `{name}` has rank {array.ndim}; expected {len(axes)}.",
             given=f"an array of shape {list(array.shape)}",
-            fix="Give an example as a run is fed.",
+            fix="Pass an example with the shape of a feed.",
         )
     return array
 

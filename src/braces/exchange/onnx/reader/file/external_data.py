@@ -60,12 +60,13 @@ def _load_tensor(tensor: Any, folder: Path | None) -> None:
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
     except ValueError:
-        raise _data_error(tensor.name, "its offset or length is no number") from None
+        raise _data_error(tensor.name, "offset or length is not an integer") from None
     size = path.stat().st_size
     length = size - offset if length < 0 else length
     if min(offset, length) < 0 or length > MOST_BYTES or offset + length > size:
         raise _data_error(
-            tensor.name, f"{path.name} has {size} bytes, and {offset} + {length} are read"
+            tensor.name,
+            f"offset {offset} + length {length} exceeds {path.name} ({size} bytes)",
         )
     with path.open("rb") as file:
         file.seek(offset)
@@ -78,15 +79,15 @@ def _external_path(name: str, location: str, folder: Path | None) -> Path:
     """Return the file of a tensor, in the folder of the model."""
     if folder is None:
         raise _data_error(
-            name, "the model is no file", "Give its path, and not what was loaded."
+            name, "the model was not loaded from a file", "Pass the path of the model."
         )
     path = sibling_path(folder, location)
     if path is None:
-        raise _data_error(name, f"{location!r:.80} lies outside of the folder of the model")
+        raise _data_error(name, f"{location!r:.80} is outside of the folder of the model")
     if not path.is_file():
-        raise _data_error(name, f"there is no file {location!r:.80} beside the model")
+        raise _data_error(name, f"file {location!r:.80} does not exist beside the model")
     return path
 
 
 def _data_error(name: str, why: str, fix: str | None = None) -> FileFormatError:
-    return FileFormatError(f"The weights of `{name:.80}` cannot be read: {why}.", fix=fix)
+    return FileFormatError(f"cannot read external data of tensor `{name:.80}`: {why}.", fix=fix)

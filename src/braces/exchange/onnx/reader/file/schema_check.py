@@ -21,7 +21,9 @@ def check_texts(model: Any, file: str) -> None:
             content = getattr(message, field)
             texts = [content] if isinstance(content, str | bytes) else content
             if any(isinstance(text, bytes) for text in texts):
-                raise FileFormatError(f"{file} is no model of ONNX: a `{field}` is no text.")
+                raise FileFormatError(
+                    f"{file} is not a valid ONNX model: `{field}` is not UTF-8."
+                )
 
 
 def _messages(message: Any) -> Iterator[Any]:
@@ -92,7 +94,7 @@ def attributes_of(proto: Any, version: int) -> Mapping[str, Any]:
         values[attribute.name] = _value(proto, attribute, attribute_schema)
     for name, attribute_schema in schemas.items() if schemas is not None else ():
         if attribute_schema.required and name not in values:
-            raise ProgramError(f"{proto.op_type} has no attribute `{name}`.")
+            raise ProgramError(f"{proto.op_type}: missing required attribute `{name}`.")
     if schema is not None:
         _check_count(proto, "inputs", len(proto.input), schema.min_input, schema.max_input)
         _check_count(proto, "outputs", len(proto.output), schema.min_output, schema.max_output)
@@ -101,15 +103,16 @@ def attributes_of(proto: Any, version: int) -> Mapping[str, Any]:
 
 def _check_count(proto: Any, what: str, count: int, least: int, most: int) -> None:
     if not least <= count <= most:
-        raise ProgramError(f"{proto.op_type} has {count} {what}, and not {least} to {most}.")
+        expected = str(least) if least == most else f"{least} to {most}"
+        raise ProgramError(f"{proto.op_type}: expected {expected} {what}, got {count}.")
 
 
 def _value(proto: Any, attribute: Any, attribute_schema: Any) -> Any:
     """Return the value of an attribute; strings as `str`."""
     if attribute_schema is not None and attribute.type != attribute_schema.type.value:
         raise ProgramError(
-            f"The attribute `{attribute.name:.80}` of {proto.op_type:.80} has another type "
-            f"than {attribute_schema.type.name.lower()}."
+            f"{proto.op_type:.80}: expected attribute `{attribute.name:.80}` of type "
+            f"{attribute_schema.type.name.lower()}."
         )
     try:
         value = onnx.helper.get_attribute_value(attribute)
@@ -119,7 +122,7 @@ def _value(proto: Any, attribute: Any, attribute_schema: Any) -> Any:
             return [text.decode() for text in value]
     except ValueError:
         raise ProgramError(
-            f"The attribute `{attribute.name:.80}` of {proto.op_type:.80} has no value, or one "
-            "that is no text."
+            f"{proto.op_type:.80}: attribute `{attribute.name:.80}` has no value, or is not "
+            "UTF-8."
         ) from None
     return value

@@ -45,12 +45,12 @@ class NodeCounter:
     def _of_function(self, called: FunctionId) -> int:
         if called in self._open:
             raise TooManyNodes(
-                f"The function `{called[1]:.80}` calls itself.",
-                fix="No function of a model may; a Loop runs nodes again.",
+                f"function `{called[1]:.80}` is recursive.",
+                fix="Use a Loop node instead.",
             )
         if called not in self._known:
             if len(self._open) == DEEPEST:
-                raise TooManyNodes(f"Functions of this model nest deeper than {DEEPEST}.")
+                raise TooManyNodes(f"nesting of functions exceeds the maximum depth {DEEPEST}.")
             self._open.append(called)
             self._known[called] = self.of(self._functions[called].node)
             self._open.pop()

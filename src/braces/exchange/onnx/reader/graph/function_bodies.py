@@ -67,7 +67,7 @@ def call_node(names: GraphScope, proto: Any, function: Any) -> OnnxNode:
         count, limit = len(getattr(proto, what)), len(getattr(function, what))
         if count > limit:
             raise ProgramError(
-                f"{operator_of(proto):.80} has {count} {what}s, and the function {limit}."
+                f"{operator_of(proto):.80}: expected at most {limit} {what}s, got {count}."
             )
     return OnnxNode(names, proto, {})
 

@@ -101,8 +101,8 @@ class GraphScope:
         scope = defining_scope(self, name)
         if scope is None:
             raise ProgramError(
-                f"`{name:.80}` is read before anything makes it.",
-                fix="Nodes stand after those that they read; onnx.checker tells more.",
+                f"`{name:.80}` is used before it is defined.",
+                fix="Sort the nodes topologically; onnx.checker may report more.",
             )
         value_or_missing = scope.values[name]
         if isinstance(value_or_missing, type):
@@ -203,7 +203,7 @@ class OnnxNode:
         """
         axis_ = int(self.attr(name, default))
         if not -rank <= axis_ < max(rank, 1):
-            self.refuse(f"has the axis {axis_} of an array with {rank}")
+            self.refuse(f"axis {axis_} is out of range for an array of rank {rank}")
         return axis_ % max(rank, 1)
 
     def texts(self, name: str) -> list[str]:
@@ -274,10 +274,10 @@ class OnnxNode:
         constant = self.maybe_known(at)
         if constant is None:
             raise ProgramError(
-                f"{what} of {self.type} must be known when the model is read, and "
-                f"`{self.proto.input[at]}` is computed from what a run is fed.",
-                fix="Fix sizes that it follows from, sizes={'N': 1}, or give the values of "
-                "inputs that it follows from: inputs={'name': array}.",
+                f"{self.type}: expected a constant as {what.lower()}, but "
+                f"`{self.proto.input[at]}` depends on inputs.",
+                fix="Fix the sizes that it depends on, sizes={'N': 1}, or pass the values of "
+                "the inputs that it depends on, inputs={'name': array}.",
             )
         return constant
 
@@ -315,7 +315,7 @@ class OnnxNode:
         Raises:
             ProgramError: Always.
         """
-        raise ProgramError(f"{self.type} {why}.", fix=fix)
+        raise ProgramError(f"{self.type}: {why}.", fix=fix)
 
 
 Rule: TypeAlias = "Callable[[OnnxNode], Value | tuple[Value, ...]]"

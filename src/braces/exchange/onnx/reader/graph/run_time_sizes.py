@@ -63,13 +63,13 @@ def split_parts(names: GraphScope, name: str) -> list[Part]:
     value = names.value(name)
     var = names.runner.lift(value)
     if not is_integer(var.dtype):
-        raise ProgramError(f"`{name:.80}` is of {var.dtype}, and sizes are integers.")
+        raise ProgramError(f"expected integer sizes as `{name:.80}`, got {var.dtype}.")
     if not var.ndim:
         return [RunTimeSize(var)]
     if var.ndim > 1 or isinstance(var.shape[0], Dim) or var.shape[0] > MOST_ELEMENTS:
         raise ProgramError(
-            f"`{name:.80}` says sizes, but not how many, or too many: {var.type}.",
-            fix="Give the values of inputs that it follows from: inputs={'name': array}.",
+            f"expected at most {MOST_ELEMENTS} sizes in `{name:.80}`, got {var.type}.",
+            fix="Pass the values of the inputs that it depends on: inputs={'name': array}.",
         )
     return [RunTimeSize(var, at) for at in range(var.shape[0])]
 

@@ -61,9 +61,9 @@ def common_type(runner: NodeReader, values: Sequence[Value]) -> TensorType:
     unifier = current_program().current.unifier
     if not all(unifies(types[0], other, unifier) for other in types[1:]):
         raise DTypeError(
-            "A sequence whose length only a run knows holds values of one type.",
+            "type mismatch: a sequence of data-dependent length requires elements of one type.",
             given=", ".join(map(str, dict.fromkeys(types))),
-            fix="Fix sizes that the number of trips follows from: sizes= or inputs=.",
+            fix="Make the number of iterations static by sizes= or inputs=.",
         )
     return types[0]
 
@@ -96,7 +96,7 @@ def lift_as(runner: NodeReader, value: Value, type_: Type) -> Var:
     if isinstance(value, list):
         return list_of(runner, value, type_.element)
     if not is_list(value):
-        raise ProgramError("A sequence is read, and an array is given.")
+        raise ProgramError("expected a sequence, got an array.")
     return value
 
 

@@ -71,7 +71,7 @@ def computed_in(kind: str, dtype: DType) -> DType:
         return INT64
     if dtype.kind == "c":
         raise DTypeError(f"{COMPLEX}.")
-    raise DTypeError(f"ONNX's {kind} does not take {dtype}.")
+    raise DTypeError(f"unsupported dtype {dtype} for ONNX operator {kind}.")
 
 
 def cast_value(g: OnnxGraph, value: str, dtype: DType, to: DType) -> str:

@@ -126,9 +126,9 @@ def _check(model: Any) -> None:
         checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise ProgramError(
-            "ONNX refuses what Braces wrote.",
+            "the exported model failed the check of ONNX.",
             given=str(error).strip()[:500],
-            fix="This is a mistake of Braces; the message says which operator it is about.",
+            fix="Report this as a bug of Braces, with the operator that the message names.",
         ) from None
 
 

@@ -41,8 +41,8 @@ def code_of(dtype: DType) -> int:
     """
     if is_narrow(dtype):
         raise DTypeError(
-            f"{dtype} is not written to models of ONNX.",
-            fix="Keep such numbers in 8 bits: br.cast them where they come in.",
+            f"unsupported dtype {dtype} in ONNX models.",
+            fix="Store such values in 8 bits: br.cast the inputs.",
         )
     return onnx.helper.np_dtype_to_tensor_dtype(dtype)
 
@@ -269,8 +269,8 @@ class OnnxGraph:
             graph = self._teller(size.name) or self.model.teller(size.name)
             if graph is None:
                 raise ShapeError(
-                    f"Nothing that the model is fed tells the size `{size}`.",
-                    fix="Fetch what needs data of that size, or give it: "
+                    f"size `{size}` does not follow from the inputs of the model.",
+                    fix="Fetch a variable that depends on data of that size, or pass "
                     f"sizes={{{size.name!r}: 4}}.",
                 )
             teller, axis = graph.told[size.name]

@@ -133,7 +133,7 @@ class ExportedEquation:
 
     def refuse(self, why: str) -> Unsupported:
         """Return the error for an unsupported equation."""
-        return Unsupported(f"`{self.name}` of JAX, {why}")
+        return Unsupported(f"JAX primitive `{self.name}`: {why}")
 
 
 Rule: TypeAlias = "Callable[..., str | Sequence[str]]"

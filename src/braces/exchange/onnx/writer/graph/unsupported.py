@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 COMPLEX = "ONNX has no arithmetic on complex numbers"
-ITERATED = "ONNX has no matrix decompositions, and this one is iterative"
+ITERATED = "ONNX has no matrix decompositions"
 DRAWN = "JAX's rejection sampling has no ONNX form"
 
 MISSING: Mapping[str, str] = {
@@ -19,4 +19,4 @@ MISSING: Mapping[str, str] = {
 def why_not(primitive: str) -> str:
     """Return the reason that a primitive is not exported, for messages."""
     reason = MISSING.get(primitive)
-    return f"`{primitive}` of JAX" + (f": {reason}" if reason else "")
+    return f"JAX primitive `{primitive}`" + (f": {reason}" if reason else "")

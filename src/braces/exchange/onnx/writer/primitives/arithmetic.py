@@ -145,7 +145,7 @@ def next_after(e: ExportedEquation, x: str, y: str) -> str:
     """The next float towards another one, for constants."""
     number, towards = (e.g.model.values.get(operand) for operand in (x, y))
     if number is None or towards is None:
-        raise e.refuse("of what only a run knows")
+        raise e.refuse("operands are not constants")
     return e.g.constant(np.nextafter(number, towards), e.dtype)
 
 

@@ -56,11 +56,11 @@ def bitcast(e: ExportedEquation, x: str) -> str:
     """A bitcast: integers to integers, or to floats."""
     source_dtype, target_dtype = e.type().dtype, e.dtype
     if source_dtype.itemsize != target_dtype.itemsize or target_dtype.kind == "c":
-        raise e.refuse(f"from {source_dtype} to {target_dtype}")
+        raise e.refuse(f"unsupported bitcast from {source_dtype} to {target_dtype}")
     if source_dtype.kind in "iu" and target_dtype.kind in "iu":
         return widths.cast_value(e.g, x, source_dtype, target_dtype)
     if source_dtype.kind not in "iu" or target_dtype not in (FLOAT32, FLOAT64):
-        raise e.refuse(f"from {source_dtype} to {target_dtype}")
+        raise e.refuse(f"unsupported bitcast from {source_dtype} to {target_dtype}")
     bits = widths.cast_value(e.g, x, source_dtype, unsigned(source_dtype))
     return floats_of_bits(e.g, bits, target_dtype)
 

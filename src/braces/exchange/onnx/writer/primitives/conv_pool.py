@@ -121,7 +121,7 @@ def _reduce_axis(
 ) -> list[str]:  # fmt: skip
     """Reduce the windows of an axis; `reach` is the extent of their first elements."""
     if not isinstance(width, int):
-        raise e.refuse("with windows of a symbolic size")
+        raise e.refuse("unsupported windows of symbolic size")
     g, total = e.g, list[str]()
     at, stride_at = g.integers(axis), g.integers(stride)
     for offset in range(0, width * step, step):

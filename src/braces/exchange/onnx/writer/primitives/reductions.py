@@ -40,7 +40,7 @@ def all_of(e: ExportedEquation, x: str) -> str:
 def _count_true(e: ExportedEquation, x: str) -> str:
     """Count the true elements."""
     if e.dtype != BOOL:
-        raise e.refuse("of integers")
+        raise e.refuse(f"unsupported reduction to {e.dtype}")
     return reduce(e.g, "ReduceSum", e.g.cast(x, INT32), e.params["axes"], INT32)
 
 

@@ -149,7 +149,7 @@ def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tu
     if not up:
         return padding, padding
     if not isinstance(size, int):
-        raise ShapeError(f"How many windows lie on an axis of {size} is not known.")
+        raise ShapeError(f"unsupported ceil_mode along an axis of symbolic size {size}.")
     count = -(-(size + 2 * padding - window) // stride) + 1
     count -= (count - 1) * stride >= size + padding
     return padding, max((count - 1) * stride + window - size - padding, 0)
@@ -172,7 +172,7 @@ def _scale_size(size: Size, factor: float) -> Size:
     if float(factor).is_integer():
         return sizes.times(size, int(factor))
     if not isinstance(size, int):
-        raise ShapeError(f"An axis of {size} is not made {factor} times as long.")
+        raise ShapeError(f"unsupported scale factor {factor} for an axis of size {size}.")
     return int(size * factor)
 
 

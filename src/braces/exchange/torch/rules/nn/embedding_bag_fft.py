@@ -74,7 +74,7 @@ def distance(x: Var, y: Var, p: float = 2.0) -> Var:
 
 def distances_within(x: Var, p: float = 2.0) -> Var:
     """The p-norm of the differences of each row to the later ones."""
-    (count,) = checked_numbers(x.shape[:1], "Distances of rows")
+    (count,) = checked_numbers(x.shape[:1], "pdist")
     first, second = (ops.take(x, constant(at), axis=0) for at in np.triu_indices(count, 1))
     return norm(first - second, p, -1)
 

@@ -30,7 +30,7 @@ def adaptive_max(rank: int) -> Callable[..., Any]:
     """Return the rule of adaptive max pooling with indices."""
 
     def rule(x: Var, wanted: Ints) -> tuple[Var, Var]:
-        space = checked_numbers(x.shape[2:], "An adaptive pool")
+        space = checked_numbers(x.shape[2:], "adaptive pooling")
         counts = per_axis(wanted, rank)
         tables = [_adaptive_positions(n, count) for n, count in zip(space, counts, strict=True)]
         return _window_maxima(x, [constant(table) for table in tables])
@@ -47,7 +47,7 @@ def checked_numbers(sizes: Sequence[Size], what: str) -> list[int]:
     known_sizes = [size for size in sizes if isinstance(size, int)]
     if len(known_sizes) != len(sizes):
         raise ShapeError(
-            f"{what} of axes of symbolic sizes is not read.", fix="Export them fixed."
+            f"{what}: unsupported symbolic sizes.", fix="Export the model with static sizes."
         )
     return known_sizes
 
@@ -90,7 +90,7 @@ def fractional(rank: int) -> Callable[..., Any]:
     """Return the rule of fractional max pooling with indices."""
 
     def rule(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
-        space = checked_numbers(x.shape[2:], "A fractional pool")
+        space = checked_numbers(x.shape[2:], "fractional pooling")
         axes = zip(space, per_axis(wanted, rank), per_axis(window, rank), strict=True)
         # the samples belong to the axes in reverse order for two axes, in order for three
         order = range(rank)[::-1] if rank == 2 else range(rank)
@@ -147,7 +147,7 @@ def col2im(
     """Add columns back to windows."""
     channels = dims.divide_exactly(x.shape[1], dims.product(per_axis(window, 2)))
     if channels is None:
-        raise ShapeError(f"Columns of {x.shape[1]} are not those of windows of {window}.")
+        raise ShapeError(f"axis of size {x.shape[1]} is not a multiple of the window {window}.")
     return call(
         "col2im", x, shape=(x.shape[0], channels, *size), window=per_axis(window, 2),
         dilation=per_axis(dilation, 2), padding=both_ends(padding, 2),
@@ -174,7 +174,7 @@ def pixel_unshuffle(x: Var, factor: int) -> Var:
     *front, c, h, w = x.shape
     high, wide = (dims.divide_exactly(n, factor) for n in (h, w))
     if high is None or wide is None:
-        raise ShapeError(f"A plane of {h} by {w} is not made of blocks of {factor}.")
+        raise ShapeError(f"cannot split a plane of {h} by {w} into blocks of {factor}.")
     rank = len(front)
     blocks = ops.reshape(x, (*front, c, high, factor, wide, factor))
     order = (*range(rank), rank, rank + 2, rank + 4, rank + 1, rank + 3)
@@ -185,7 +185,7 @@ def channel_shuffle(x: Var, groups: int) -> Var:
     """Interleave the channels of groups."""
     part = dims.divide_exactly(x.shape[1], groups)
     if part is None:
-        raise ShapeError(f"{x.shape[1]} channels are not {groups} groups.")
+        raise ShapeError(f"cannot split {x.shape[1]} channels into {groups} groups.")
     grouped = ops.reshape(x, (x.shape[0], groups, part, *x.shape[2:]))
     return ops.reshape(ops.swapaxes(grouped, 1, 2), x.shape)
 

@@ -85,7 +85,7 @@ def cross_entropy(
 
 def _classes(x: Var, axis: int) -> int:
     count = x.shape[axis]
-    assert isinstance(count, int), "classes are those of the last layer"
+    assert isinstance(count, int), "symbolic number of classes"
     return count
 
 

@@ -55,7 +55,7 @@ def attention(
 
 def _known_size(size: Any) -> int:
     if not isinstance(size, int):
-        raise ShapeError(f"Attention scales by the number of features, which is {size}.")
+        raise ShapeError(f"attention: expected a static number of features, got {size}.")
     return size
 
 

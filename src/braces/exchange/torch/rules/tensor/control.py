@@ -92,7 +92,7 @@ def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tupl
     """
     name = str(operator).removeprefix("aten.").partition(".")[0]
     if name not in ("_linalg_check_errors", "_print", "_assert_async"):
-        raise ProgramError(f"`{name}`, which does something beside its output, is not read.")
+        raise ProgramError(f"unsupported operator with side effects `{name}`.")
     return (None,)
 
 

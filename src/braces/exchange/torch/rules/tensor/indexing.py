@@ -245,7 +245,7 @@ def _scaled_by_counts(table: Var, ids: Var) -> Var:
 def one_hot(ids: Var, classes: int = -1) -> Var:
     """One-hot encoding."""
     if classes < 0:
-        raise ProgramError("one_hot needs the number of classes.", fix="num_classes=10")
+        raise ProgramError("one_hot: missing num_classes.", fix="Pass num_classes=10.")
     return ops.one_hot(ids, num_classes=classes, dtype=INT64)
 
 

@@ -31,7 +31,7 @@ def solve_triangular(
 ) -> Var:
     """The solution of a triangular system; from the right by transposes."""
     if unitriangular:
-        raise ProgramError("A triangle with a diagonal of ones is not read.")
+        raise ProgramError("triangular solve: unsupported unitriangular=True.")
     if left:
         return ops.triangular_solve(a, b, lower=not upper)
     a, b = (ops.matrix_transpose(x) for x in (a, b))

@@ -23,7 +23,9 @@ def mask_indices(mask: Var) -> list[Var]:
         ProgramError: The mask is a scalar.
     """
     if not mask.ndim:
-        raise ProgramError("A mask without axes is not read.", fix="Use torch.where.")
+        raise ProgramError(
+            "expected a mask of rank 1 or more, got rank 0.", fix="Use torch.where."
+        )
     return list(data_dependent.nonzero(mask))
 
 

@@ -92,7 +92,7 @@ def split(x: Var, size: Size | Sizes, axis: int = 0) -> list[Var]:
         count = dims.divide_exactly(axis_size, size)
         if not isinstance(count, int):
             raise ShapeError(
-                f"How many parts of {size} an axis of {axis_size} has is not known."
+                f"unsupported symbolic number of parts of an axis of size {axis_size}."
             )
         return list(ops.split(x, sections=(size,) * count, axis=axis))
     parts = [min(size, axis_size - at) for at in range(0, axis_size, size)] or [0]
@@ -106,7 +106,7 @@ def chunk(x: Var, count: int, axis: int = 0) -> list[Var]:
         return split(x, max(-(-axis_size // count), 1), axis)
     part = dims.divide_exactly(axis_size, count)
     if part is None:
-        raise ShapeError(f"An axis of {axis_size} cannot be split into {count} equal parts.")
+        raise ShapeError(f"cannot split an axis of size {axis_size} into {count} equal parts.")
     return list(ops.split(x, sections=(part,) * count, axis=axis))
 
 
@@ -125,7 +125,7 @@ def slice_scatter(
 
 def _scatter_steps(x: Var, source: Var, at: int, low: Size, high: Size, step: int) -> Var:
     if not isinstance(low, int) or not isinstance(high, int):
-        raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
+        raise ProgramError("unsupported slice: step other than 1 with symbolic bounds.")
     for count, place in enumerate(range(low, high, step)):
         part = source[at_axis(at, slice(count, count + 1))]
         x = _replace_slice(x, part, at, place, place + 1)
@@ -203,7 +203,7 @@ def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
     matrices = ops.moveaxis(x, (first, second), (-2, -1))
     rows, columns = matrices.shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int):
-        raise ShapeError("A diagonal of axes of symbolic sizes is not read.")
+        raise ShapeError("diagonal: unsupported symbolic sizes.")
     count = max(min(rows - max(-k, 0), columns - max(k, 0)), 0)
     flat = ops.reshape(matrices, (*matrices.shape[:-2], rows * columns))
     begin = max(k, 0) + max(-k, 0) * columns

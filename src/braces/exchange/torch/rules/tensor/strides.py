@@ -112,8 +112,8 @@ def _is_in_bounds(numbers: Var, layout: StorageLayout) -> bool:
         return False
     if not in_bounds:
         raise ShapeError(
-            f"A tensor of {list(layout.shape)} with strides {list(layout.strides)} from "
-            f"{layout.offset} does not lie inside of {numbers.shape[0]} numbers."
+            f"view of shape {list(layout.shape)}, strides {list(layout.strides)} and offset "
+            f"{layout.offset} is out of range for storage of size {numbers.shape[0]}."
         )
     return True
 

@@ -33,7 +33,7 @@ def split_heads(node: OnnxNode, x: Var, heads: int) -> Var:
     batch, length, width = x.shape
     size = dims.divide_exactly(width, heads)
     if size is None:
-        node.refuse(f"cannot divide {width} numbers into {heads} heads")
+        node.refuse(f"cannot divide {width} features into {heads} heads")
     return ops.transpose(ops.reshape(x, (batch, length, heads, size)), (0, 2, 1, 3))
 
 
@@ -66,7 +66,7 @@ def mask_of(node: OnnxNode, mask: Var | None, keys: Size) -> Var | None:
     elif mask.ndim == 3:
         visible = ops.expand_dims(mask != 0, axis=1)
     else:
-        node.refuse("has a mask of four axes")
+        node.refuse(f"expected a mask of rank 1 to 3, got rank {mask.ndim}")
     mask_value = np.array(node.attr("mask_filter_value", FILTER), "f4")
     return ops.where(visible, np.zeros_like(mask_value), mask_value)
 
@@ -151,7 +151,7 @@ def _packed_attention(
     node: OnnxNode, packed: Var, mask: Var | None, past: Var | None, bias: Var | None
 ) -> tuple[Value, ...]:
     if node.flag("do_rotary"):
-        node.refuse("rotates what it projects")
+        node.refuse("unsupported attribute `do_rotary`")
     heads, widths = node.attr("num_heads"), node.attr("qkv_hidden_sizes")
     sections = 3 if widths is None else tuple(widths)
     q, k, v = (
@@ -184,7 +184,7 @@ def _project_inputs(node: OnnxNode, heads: int) -> tuple[Var, Var, Var]:
     if q.ndim == 5:
         packed = ops.transpose(q, (3, 0, 2, 1, 4))
         if bias is not None:
-            node.refuse("has a bias beside queries, keys and values in one array")
+            node.refuse("unsupported bias with packed queries, keys and values")
         return packed[0], packed[1], packed[2]
     first = second = third = None
     if bias is not None:
@@ -192,12 +192,12 @@ def _project_inputs(node: OnnxNode, heads: int) -> tuple[Var, Var, Var]:
         first, second, third = ops.split(bias, sections=(wide, wide, deep), axis=0)
     q = split_heads(node, _add_bias(q, first), heads)
     if k is None:
-        node.refuse("has queries alone, that hold no keys")
+        node.refuse("missing keys")
     if k.ndim == 5:
         packed = ops.transpose(k, (3, 0, 2, 1, 4))
         return q, packed[0], packed[1]
     if v is None:
-        node.refuse("has keys without values")
+        node.refuse("missing values")
     if k.ndim == 4:
         return q, k, v
     return (
@@ -260,7 +260,7 @@ def _split_groups(node: OnnxNode, heads: int, groups: int) -> tuple[Var, Var, Va
         )  # fmt: skip
     size = dims.divide_exactly(q.shape[-1], heads + 2 * groups)
     if size is None:
-        node.refuse(f"cannot divide {q.shape[-1]} numbers into {heads + 2 * groups} heads")
+        node.refuse(f"cannot divide {q.shape[-1]} features into {heads + 2 * groups} heads")
     widths = tuple(sizes.times(size, count) for count in (heads, groups, groups))
     parts = ops.split(q, sections=widths, axis=-1)
     first, second, third = (
@@ -306,7 +306,7 @@ def rotary_embedding(node: OnnxNode) -> Var:
     if not heads:
         half = dims.divide_exactly(x.shape[-1], sizes.times(cos.shape[-1], 2))
         if not isinstance(half, int):
-            node.refuse("does not say how many heads there are")
+            node.refuse("unknown number of heads")
         heads = half
     return merge_heads(
         apply_rotary(split_heads(node, x, heads), positions, cos, sin, interleaved)

@@ -22,7 +22,7 @@ OLDEST_EPSILON = 1e-12
 
 def single_output(value: object) -> Var:
     """Return the only array that a rule builds."""
-    assert isinstance(value, Var), "these rules give one array"
+    assert isinstance(value, Var), "expected one array"
     return value
 
 
@@ -48,7 +48,7 @@ def apply_activation(node: OnnxNode, out: Var, **numbers: float) -> Var:
     if not name:
         return out
     if name not in ARITHMETIC:
-        node.refuse(f"has the activation {name!r:.40}")
+        node.refuse(f"unknown activation {name!r:.40}")
     return single_output(ARITHMETIC[name](node.over(name, out, **numbers)))
 
 
@@ -167,7 +167,7 @@ def unpack_bits(node: OnnxNode, x: Var, bits: int, wanted: Size) -> Var:
     if bits == 8:
         return x
     if bits not in (2, 4):
-        node.refuse(f"has weights of {bits} bits")
+        node.refuse(f"unsupported weights of {bits} bits; expected 2, 4 or 8")
     mask = ops.full_like(x, 2**bits - 1)
     parts = [
         ops.bitwise_and(ops.bitwise_right_shift(x, ops.full_like(x, at)), mask)
@@ -198,7 +198,7 @@ def dequantize_blocks(
 def matmul_n_bits(node: OnnxNode) -> Var:
     """A product with sub-byte weights in blocks, each with a scale."""
     if node.has(4):
-        node.refuse("has indices of groups")
+        node.refuse("unsupported input `g_idx`")
     a, b, bits = node.var(0), node.var(1), node.attr("bits", 4)
     rows, deep, block = node.attr("N"), node.attr("K"), node.attr("block_size")
     blocks = -(-deep // block)
@@ -220,7 +220,7 @@ def gather_block_quantized(node: OnnxNode) -> Var:
     bits, block = node.attr("bits", 4), node.attr("block_size", 128)
     block_axis = node.axis("quantize_axis", 1, data.ndim)
     if block_axis != data.ndim - 1 or node.axis("gather_axis", 0, data.ndim) != 0:
-        node.refuse("takes anything but rows, or has blocks along another axis than the last")
+        node.refuse("expected gather_axis=0 and quantize_axis=-1")
     x, factors = ops.take(data, indices, axis=0), ops.take(scales, indices, axis=0)
     points = None if zeros is None else ops.take(zeros, indices, axis=0)
     integers = unpack_bits(node, x, bits, sizes.times(x.shape[-1], 8 // bits))

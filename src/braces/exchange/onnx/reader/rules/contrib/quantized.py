@@ -41,7 +41,7 @@ def quantized_unary(op_type: str, node: OnnxNode) -> Var:
     """
     x, last = dequantize_input(node, 0), node.flag("channels_last")
     out = ONE[op_type](node.over(op_type, ops.moveaxis(x, -1, 1) if last else x))
-    assert isinstance(out, Var), "these rules give one array"
+    assert isinstance(out, Var), "expected one array"
     return quantize_result(node, ops.moveaxis(out, 1, -1) if last else out, 3)
 
 

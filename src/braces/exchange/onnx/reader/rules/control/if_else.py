@@ -149,7 +149,7 @@ class _Cases:
             if isinstance(value, list) and value:
                 with current_program().building(self.tables[at]):
                     return common_type(self.node.names.runner, value)
-        self.node.refuse("gives a sequence in one branch, and an array in the other one")
+        self.node.refuse("type mismatch of the branches: a sequence and an array")
 
     def _stacked(self, value: Value) -> Value:
         return stack_list(self.node.names.runner, value) if is_list(value) else value

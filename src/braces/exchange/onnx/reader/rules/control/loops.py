@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from braces.errors import ProgramError, ShapeError
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.rules.elementwise import scalar
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.file.dtypes import array_of
@@ -63,10 +64,10 @@ def loop(node: OnnxNode) -> tuple[Value, ...]:
         return _build_loop(node, body, carried, trips)
     except ShapeError as error:
         raise ProgramError(
-            "A loop must have a number of trips that is known when the model is read, and "
-            f"{LONGEST_UNROLLED} at most, where what it carries changes its type.",
+            "a loop with a carry of varying type requires a static number of iterations, at "
+            f"most {LONGEST_UNROLLED}.",
             given=error.given,
-            fix="Fix what it follows from: sizes= or inputs=.",
+            fix="Make the number of iterations static by sizes= or inputs=.",
         ) from None
 
 
@@ -166,8 +167,8 @@ def _infer_elements(
     missing = [body.input[2 + at].name for at in positions_ if at not in types]
     if missing:
         raise ProgramError(
-            f"Nothing says what the sequence `{missing[0]:.80}` holds.",
-            fix="Declare the type of its values in the graph of the loop, with their axes.",
+            f"unknown element type of the sequence `{missing[0]:.80}`.",
+            fix="Declare the type and rank of its elements in the body of the loop.",
         )
     return {at: forget_inner_sizes(type_) for at, type_ in types.items()}
 
@@ -256,9 +257,9 @@ def _unroll(
     """Unroll a loop that carries sequences; their lengths may change."""
     if not isinstance(trips, int) or trips > LONGEST_UNROLLED:
         raise ProgramError(
-            "A loop that carries an optional without a value must have a number of trips that "
-            f"is known when the model is read, and {LONGEST_UNROLLED} at most.",
-            fix="Fix what it follows from: sizes= or inputs=.",
+            "a loop with an empty optional as carry requires a static number of iterations, at "
+            f"most {LONGEST_UNROLLED}.",
+            fix="Make the number of iterations static by sizes= or inputs=.",
         )
     carry_count = len(carried)
     rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - carry_count)]
@@ -291,7 +292,7 @@ def _batched_scan(node: OnnxNode) -> tuple[Var, ...]:
     values = [node.var(at) for at in range(1, node.count)]
     batch = values[0].shape[0]
     if not isinstance(batch, int):
-        node.refuse("has a symbolic number of examples", "Fix it: sizes=.")
+        node.refuse("unsupported symbolic batch size", FIX_SIZE)
     split = len(values) - inputs
     per_example = [
         build_scan(

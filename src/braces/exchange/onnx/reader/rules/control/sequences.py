@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
@@ -34,7 +35,7 @@ def sequence(node: OnnxNode, at: int = 0) -> Var | list[Value]:
     """Return an input that is a sequence."""
     sequence_value = node.value(at)
     if not is_sequence(sequence_value):
-        node.refuse("is given an array in place of a sequence")
+        node.refuse("expected a sequence, got an array")
     return sequence_value
 
 
@@ -51,7 +52,7 @@ def _listed(node: OnnxNode, value: Value) -> Var:
     if is_list(value):
         return value
     if not isinstance(value, list) or not value:
-        node.refuse("is given a sequence without values")
+        node.refuse("unsupported empty sequence")
     runner = node.names.runner
     return list_of(runner, value, common_type(runner, value))
 
@@ -61,7 +62,7 @@ def sequence_index(node: OnnxNode, at: int, length: int, default: int) -> int:
     index = int(node.number(at, "The position", default))
     index += length if index < 0 else 0
     if not 0 <= index <= length:
-        node.refuse(f"has the position {index} in a sequence of {length}")
+        node.refuse(f"position {index} is out of range for a sequence of length {length}")
     return index
 
 
@@ -78,7 +79,7 @@ def take(node: OnnxNode) -> Value:
         return emit("list_get", values, run_time_index(node, 1))
     at = sequence_index(node, 1, len(values), 0)
     if at >= len(values):
-        node.refuse(f"has the position {at} in a sequence of {len(values)}")
+        node.refuse(f"position {at} is out of range for a sequence of length {len(values)}")
     return values[at]
 
 
@@ -122,7 +123,7 @@ def split_up(node: OnnxNode) -> tuple[Value, ...]:
     if sizes is None:
         size = x.shape[axis]
         if node.has(1) or not isinstance(size, int):
-            node.refuse("has a length that follows from a symbolic size", "Fix it: sizes=.")
+            node.refuse("the length of the sequence depends on a symbolic size", FIX_SIZE)
         singles = ops.split(x, sections=(1,) * size, axis=axis)
         if node.flag("keepdims", default=True):
             return (list[Value](singles),)
@@ -141,7 +142,7 @@ def _section_lengths(node: OnnxNode, x: Var, axis: int, sizes: Constant) -> list
         return lengths
     total, (part,) = x.shape[axis], lengths
     if not isinstance(total, int):
-        node.refuse("has a length that follows from a symbolic size", "Fix it: sizes=.")
+        node.refuse("the length of the sequence depends on a symbolic size", FIX_SIZE)
     remainder = total % part
     return [part] * (total // part) + ([remainder] if remainder else [])
 
@@ -206,7 +207,7 @@ def _map_lists(node: OnnxNode, values: Sequence[Value]) -> tuple[Value, ...]:
 
     elements = runner.trial(types)
     if elements is None:
-        node.refuse("has a graph that cannot be read")
+        node.refuse("unsupported body")
     init = [list_of(runner, (), forget_inner_sizes(element)) for element in elements]
     return counted_loop(emit("list_length", first), init, append_results)
 
@@ -219,7 +220,7 @@ def optional(node: OnnxNode) -> tuple[Value, ...]:
 def content(node: OnnxNode) -> tuple[Value, ...]:
     """Return the value of an optional."""
     if not node.has(0):
-        node.refuse("is given an optional without a value")
+        node.refuse("unsupported empty optional")
     return (node.value(0),)
 
 

@@ -32,11 +32,11 @@ def linear_scores(node: OnnxNode, count: int) -> Var:
     """Return the scores of linear models."""
     x, weights = cast_to_dtype(batched_features(node), FLOAT32), node.floats("coefficients")
     if not count or not len(weights) or len(weights) % count:
-        node.refuse(f"has {len(weights)} coefficients for {count} scores")
+        node.refuse(f"{len(weights)} coefficients do not match {count} scores")
     scores = ops.matmul(x, weights.reshape(count, -1).T)
     intercepts = node.floats("intercepts")
     if len(intercepts) not in (0, count):
-        node.refuse(f"has {len(intercepts)} intercepts for {count} scores")
+        node.refuse(f"expected {count} intercepts, got {len(intercepts)}")
     return scores + intercepts if len(intercepts) else scores
 
 
@@ -53,7 +53,7 @@ def linear_classifier(node: OnnxNode) -> tuple[Var, ...]:
     if count == 1 and len(labels) == 2:
         return classify_binary(node, scores, labels, 0.0, lambda score: 1.0 - score)
     if count != len(labels):
-        node.refuse(f"has {len(labels)} labels for {count} classes")
+        node.refuse(f"expected {count} labels, got {len(labels)}")
     return classify(node, scores, labels)
 
 
@@ -80,7 +80,7 @@ def kernel_values(node: OnnxNode, x: Var, vectors: Array) -> Var:
         differences = ops.expand_dims(x, axis=1) - vectors
         return ops.exp(-gamma * ops.sum(ops.square(differences), axis=-1))
     if kind not in KERNELS:
-        node.refuse(f"has the kernel `{kind:.80}`")
+        node.refuse(f"unknown kernel `{kind:.80}`")
     return KERNELS[kind](ops.matmul(x, vectors.T), gamma, bias, degree)
 
 
@@ -90,7 +90,7 @@ def svm_regressor(node: OnnxNode) -> Var:
     weights, vectors = node.floats("coefficients"), node.floats("support_vectors")
     if count > 0:
         if len(weights) != count or not len(vectors) or len(vectors) % count:
-            node.refuse(f"has other numbers of weights and vectors than of {count} supports")
+            node.refuse(f"coefficients or support vectors do not match {count} supports")
         x = kernel_values(node, x, vectors.reshape(count, -1))
     decision = ops.matmul(x, weights.reshape(-1, 1)) + node.floats("rho")[:1]
     if not node.flag("one_class"):
@@ -103,13 +103,13 @@ def svm_classifier(node: OnnxNode) -> tuple[Var, ...]:
     labels = labels_of(node, "classlabels_ints")
     counts = list(node.attr("vectors_per_class") or ())
     if not counts or len(node.floats("prob_a")):
-        node.refuse("gives probabilities, or weighs features", "Export decision values alone.")
+        node.refuse("unsupported probabilities or linear mode", "Export decision values only.")
     ends, classes = np.cumsum(counts).tolist(), len(labels)
     vectors, weights = node.floats("support_vectors"), node.floats("coefficients")
     pairs = list(combinations(range(classes), 2))
     counts_given = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
     if counts_given != (classes, ends[-1] * (classes - 1), len(pairs), 0):
-        node.refuse(f"has other numbers of weights and vectors than {classes} classes have")
+        node.refuse(f"coefficients, rho or support vectors do not match {classes} classes")
     likeness = kernel_values(
         node, cast_to_dtype(batched_features(node), FLOAT32), vectors.reshape(ends[-1], -1)
     )

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
@@ -32,7 +33,7 @@ class Pool:
 def tf_idf(node: OnnxNode) -> Var:
     """Counts of n-grams in rows of integers, with skips."""
     if node.attr("pool_strings"):
-        node.refuse("counts texts", "Turn texts into numbers before the model.")
+        node.refuse("unsupported strings", "Convert strings to numbers before the model.")
     x = node.var(0)
     columns = 1 + max(map(int, node.attr("ngram_indexes")))
     length, skipped = _length(node, x), int(node.attr("max_skip_count"))
@@ -52,7 +53,7 @@ def tf_idf(node: OnnxNode) -> Var:
 def _length(node: OnnxNode, x: Var) -> int:
     length = x.shape[-1]
     if not isinstance(length, int):
-        node.refuse("reads rows of a symbolic length", "Fix it: sizes=.")
+        node.refuse("unsupported symbolic length of the last axis", FIX_SIZE)
     return length
 
 

@@ -16,7 +16,7 @@ from braces.extend import functions as ops
 from braces.extend.building import Var
 from braces.extend.types import FLOAT32, INT64, is_float
 
-TEXTS = "Turn texts into numbers before the model."
+TEXTS = "Convert strings to numbers before the model."
 
 
 def array_feature_extractor(node: OnnxNode) -> Var:
@@ -42,7 +42,7 @@ def scaler(node: OnnxNode) -> Var:
 def _check_per_feature(node: OnnxNode, x: Var, numbers: Array, what: str) -> Array:
     """Check that there is a number for each feature, or one for all."""
     if len(numbers) != 1 and (not len(numbers) or x.shape[-1] != len(numbers)):
-        node.refuse(f"has {len(numbers)} numbers as `{what}` for {x.shape[-1]} features")
+        node.refuse(f"expected {x.shape[-1]} entries in `{what}`, got {len(numbers)}")
     return numbers
 
 
@@ -56,7 +56,7 @@ def normalizer(node: OnnxNode) -> Var:
     elif kind == "L2":
         size = ops.norm(x, axis=-1, keepdims=True)
     else:
-        node.refuse(f"has the norm `{kind:.80}`")
+        node.refuse(f"unknown norm `{kind:.80}`")
     return x / ops.where(ops.equal(size, 0.0), ops.ones_like(size), size)
 
 
@@ -73,7 +73,7 @@ def imputer(node: OnnxNode) -> Var:
 def one_hot(node: OnnxNode) -> Var:
     """One-hot encoding; an unknown category gives a row of zeros, or an error."""
     if node.attr("cats_strings"):
-        node.refuse("has texts as categories", TEXTS)
+        node.refuse("unsupported string categories", TEXTS)
     categories = np.asarray(node.attr("cats_int64s") or (), np.int64)
     matches = ops.equal(ops.expand_dims(cast_to_dtype(node.var(0), INT64), axis=-1), categories)
     if node.flag("zeros", default=True):
@@ -95,9 +95,9 @@ def label_encoder(node: OnnxNode) -> Var:
     """Map keys to values, and other numbers to a default value."""
     keys, values = _numbers_of(node, "keys"), _numbers_of(node, "values")
     if keys is None or values is None:
-        node.refuse("encodes texts", TEXTS)
+        node.refuse("unsupported string labels", TEXTS)
     if len(keys) != len(values):
-        node.refuse(f"has {len(keys)} keys for {len(values)} values")
+        node.refuse(f"{len(keys)} keys do not match {len(values)} values")
     x, default = node.var(0), _default(node, values)
     if is_dense(keys) and not is_float(x.dtype):
         return _look_up(x, keys, values, default)
@@ -153,7 +153,7 @@ def feature_vectorizer(node: OnnxNode) -> Var:
     declared_sizes = list(node.attr("inputdimensions") or own_sizes)
     if own_sizes != declared_sizes:
         node.refuse(
-            f"joins {len(xs)} arrays of other sizes than it says: {own_sizes}, {declared_sizes}"
+            f"size mismatch of {len(xs)} arrays: expected {declared_sizes}, got {own_sizes}"
         )
     return ops.concat(xs, axis=-1)
 
@@ -173,6 +173,6 @@ FEATURES: Mapping[str, Rule] = {
     f"{ML_DOMAIN}.OneHotEncoder": one_hot,
     f"{ML_DOMAIN}.Scaler": scaler,
     f"{ML_DOMAIN}.ZipMap": partial(
-        refuse_node, "makes maps", "Export with zipmap off: options={'zipmap': False}."
+        refuse_node, "unsupported maps", "Export with options={'zipmap': False}."
     ),
 }

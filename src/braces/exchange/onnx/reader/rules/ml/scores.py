@@ -51,7 +51,7 @@ def transform_of(node: OnnxNode) -> str:
     if isinstance(transform, int) and 0 <= transform < len(names):
         return names[transform]
     if transform not in names:
-        node.refuse(f"transforms its scores by `{transform:.80}`")
+        node.refuse(f"unknown post_transform `{transform:.80}`")
     return str(transform)
 
 
@@ -71,12 +71,12 @@ def labels_of(node: OnnxNode, name: str) -> Array:
     """
     if node.attr("classlabels_strings"):
         node.refuse(
-            "labels its classes with texts",
-            "Export the model with integers as labels, and keep their texts beside it.",
+            "unsupported string labels",
+            "Export the model with integer labels, and store their strings separately.",
         )
     labels = np.asarray(node.attr(name) or (), np.int64)
     if len(labels) < 2:
-        node.refuse("has less than two classes")
+        node.refuse(f"expected at least two classes, got {len(labels)}")
     return labels
 
 
@@ -111,7 +111,7 @@ def classify_binary(
     """
     transform = transform_of(node)
     if transform == "PROBIT":
-        node.refuse("has one score for two classes, and takes the probit of it")
+        node.refuse("unsupported post_transform `PROBIT` of one score for two classes")
     chosen = ops.cast(ops.squeeze(score, axis=-1) > bound, "int64")
     if transform == "LOGISTIC":
         pair = [ops.sigmoid(-score), ops.sigmoid(score)]

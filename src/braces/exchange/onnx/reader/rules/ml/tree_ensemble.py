@@ -99,7 +99,7 @@ def tree_ensemble(node: OnnxNode) -> Var:
         or not are_valid_indices(targets, count)
         or how not in range(4)
     ):
-        node.refuse("has leaves that speak of no target")
+        node.refuse("invalid targets, weights or aggregate function of the leaves")
     nodes = _parse_trees(node, x.dtype)
     leaves = Leaves(targets[:, None], weights[:, None], count, how)
     leaf = reached_leaves(node, nodes, x, _parse_trees)
@@ -121,7 +121,7 @@ def _parse_trees(node: OnnxNode, dtype: DType) -> Nodes:
 def _numbers(node: OnnxNode, name: str) -> Array:
     numbers_tensor = node.tensor(name)
     if numbers_tensor is None:
-        node.refuse(f"has no attribute `{name}`")
+        node.refuse(f"missing attribute `{name}`")
     return numbers_tensor.numbers().ravel()
 
 
@@ -152,11 +152,13 @@ def _members(node: OnnxNode, modes: Array) -> Array | None:
     ends = np.flatnonzero(np.isnan(flat))
     member_nodes = np.flatnonzero(modes == MEMBER)
     if len(ends) != len(member_nodes):
-        node.refuse("has other numbers of sets and of nodes that ask for them")
+        node.refuse(
+            f"{len(ends)} member sets do not match {len(member_nodes)} BRANCH_MEMBER nodes"
+        )
     sets = np.split(flat, ends + 1)[:-1]
     widest = max(map(len, sets))
     if len(modes) * widest > MOST_MEMBERS:
-        node.refuse(f"asks for one of {widest} numbers, in one of {len(modes)} nodes")
+        node.refuse(f"member sets are too large: {widest} members for {len(modes)} nodes")
     padded_sets = np.full((len(modes), widest), np.nan, flat.dtype)
     for at, numbers in zip(member_nodes, sets, strict=True):
         padded_sets[at, : len(numbers)] = numbers

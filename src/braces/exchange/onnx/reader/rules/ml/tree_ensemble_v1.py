@@ -51,11 +51,11 @@ def tree_regressor(node: OnnxNode) -> Var:
     """The aggregated leaf weights of all trees, plus base values."""
     how = AGGREGATIONS.get(str(node.attr("aggregate_function", "SUM")))
     if how is None:
-        node.refuse(f"puts trees together by `{node.attr('aggregate_function'):.80}`")
+        node.refuse(f"unknown aggregate_function `{node.attr('aggregate_function'):.80}`")
     totals, _ = _aggregate(node, "target", int(node.attr("n_targets", 1)), how)
     base = node.floats("base_values")
     if len(base) not in (0, totals.shape[-1]):
-        node.refuse(f"has {len(base)} base values for {totals.shape[-1]} targets")
+        node.refuse(f"expected {totals.shape[-1]} base values, one per target, got {len(base)}")
     return cast_to_dtype(
         apply_post_transform(node, totals + base if len(base) else totals), FLOAT32
     )
@@ -68,7 +68,7 @@ def tree_classifier(node: OnnxNode) -> tuple[Var, ...]:
     single_score = len(labels) == 2 and weighted_classes.tolist() == [0]
     totals, weights = _aggregate(node, "class", 1 if single_score else len(labels), SUM)
     if len(base) not in (0, totals.shape[-1]):
-        node.refuse(f"has {len(base)} base values for {totals.shape[-1]} scores")
+        node.refuse(f"expected {totals.shape[-1]} base values, one per score, got {len(base)}")
     scores = cast_to_dtype(totals + base if len(base) else totals, FLOAT32)
     if len(labels) == 2 and len(weighted_classes) == 1:
         return _classify_by_one(node, scores, labels, positive=bool((weights >= 0).all()))
@@ -100,9 +100,9 @@ def _aggregate(node: OnnxNode, what: str, count: int, how: int) -> tuple[Var, Ar
         integer_attribute(node, f"{what}_nodeids"),
     )
     if len({len(ids), len(weights), len(trees), len(names)}) > 1:
-        node.refuse(f"has attributes `{what}_...` of unlike lengths")
+        node.refuse(f"length mismatch of the attributes `{what}_...`")
     if not are_valid_indices(ids, count):
-        node.refuse(f"has weights of something else than its {count} scores")
+        node.refuse(f"weight index out of range for {count} scores")
     at, first = node_numbers(trees, names), len(nodes.modes)
     on_leaves = at >= first
     leaves = _leaves(
@@ -148,7 +148,7 @@ class NodeNumbering:
         keys = tree * len(node_names) + name
         order = np.argsort(keys)
         if (np.diff(keys[order]) == 0).any():
-            node.refuse("has two nodes of one tree with the same number")
+            node.refuse("duplicate node id in a tree")
         inner = len(leaf) - int(leaf.sum())
         numbers = np.where(leaf, inner + np.cumsum(leaf) - 1, np.cumsum(~leaf) - 1)
         return NodeNumbering(
@@ -164,7 +164,7 @@ class NodeNumbering:
         tree, name = _index_of(self.trees, trees), _index_of(self.names, names)
         at = _index_of(self.keys, tree * len(self.names) + name)
         if ((tree < 0) | (name < 0) | (at < 0)).any():
-            self.node.refuse("has a tree with a way to no node")
+            self.node.refuse("unknown node id in a tree")
         return self.numbers[at]
 
 
@@ -184,10 +184,10 @@ def _nodes_by_name(node: OnnxNode, dtype: DType) -> tuple[NodeNumbering, Nodes]:
     missing = integer_attribute(node, "nodes_missing_value_tracks_true")
     lists: list[Any] = [trees, names, features, true, false, texts, values]
     if len({*map(len, lists)}) > 1 or not texts or len(missing) not in (0, len(texts)):
-        node.refuse("has attributes `nodes_...` of unlike lengths")
+        node.refuse("length mismatch of the attributes `nodes_...`")
     unknown_modes = {*texts} - {*TEST_CODES, "LEAF"}
     if unknown_modes:
-        node.refuse(f"has a node that asks `{min(unknown_modes):.80}`")
+        node.refuse(f"unknown node mode `{min(unknown_modes):.80}`")
     is_inner = np.asarray([text in TEST_CODES for text in texts], bool)
     codes = np.asarray([TEST_CODES[text] for text in texts if text in TEST_CODES], np.uint8)
     places = NodeNumbering.of(node, trees, names, ~is_inner)
@@ -216,7 +216,7 @@ def _leaves(
     weights_per_leaf = np.bincount(leaf, minlength=leaves)
     widest = max(int(weights_per_leaf.max(initial=0)), 1)
     if leaves * widest > max(MOST_WEIGHTS, 16 * len(leaf)):
-        node.refuse(f"has {leaves} leaves, one of them with {widest} weights")
+        node.refuse(f"weights are too large: {leaves} leaves with up to {widest} weights each")
     column = np.arange(len(leaf)) - np.repeat(
         np.cumsum(weights_per_leaf) - weights_per_leaf, weights_per_leaf
     )

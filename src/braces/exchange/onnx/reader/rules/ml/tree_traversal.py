@@ -245,17 +245,17 @@ def _checked_depth(node: OnnxNode, nodes: Nodes, x: Var) -> int:
     """Validate the successors and features of trees, and return their depth."""
     lists = (nodes.modes, nodes.features, nodes.splits, nodes.yes, nodes.no)
     if len({len(each) for each in lists}) > 1:
-        node.refuse("says other numbers of nodes in its attributes")
+        node.refuse("length mismatch of the attributes of nodes")
     count = len(nodes.modes) + nodes.leaves
     for targets in (nodes.yes, nodes.no, nodes.roots):
         if len(targets) and not 0 <= targets.min() <= targets.max() < count:
-            node.refuse("has a tree with a way to no node")
+            node.refuse(f"child or root index out of range for {count} nodes and leaves")
     if not len(nodes.roots):
-        node.refuse("has no tree")
+        node.refuse("missing trees")
     width = x.shape[-1]
     largest_feature = nodes.features.max() if len(nodes.features) else 0
     if isinstance(width, int) and largest_feature >= width:
-        node.refuse(f"asks for the feature {largest_feature} of {width}")
+        node.refuse(f"feature {largest_feature} is out of range for {width} features")
     return _depth(node, nodes)
 
 
@@ -265,7 +265,7 @@ def _depth(node: OnnxNode, nodes: Nodes) -> int:
     while len(level := level[level < count]):
         depth += 1
         if depth > min(count, DEEPEST):
-            node.refuse(f"has a tree that goes in circles, or is deeper than {DEEPEST}")
+            node.refuse(f"a tree has a cycle or exceeds the maximum depth {DEEPEST}")
         level = np.unique(np.concatenate([nodes.yes[level], nodes.no[level]]))
     return depth
 
@@ -304,7 +304,7 @@ def _build_test(
     def result_of(code: int, at: Var, value: Var) -> Var:
         if code != MEMBER:
             return TESTS[code](value, ops.take(splits, at))
-        assert members is not None, "who asks for members has some"
+        assert members is not None, "missing member sets"
         return ops.any(
             ops.expand_dims(value, axis=-1) == ops.take(members, at, axis=0), axis=-1
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.rules.reshape_slice_pad import pad_or_crop
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
@@ -42,7 +43,7 @@ def _same_lower(node: OnnxNode, size: Size, reach: int, stride: int) -> tuple[in
     elif isinstance(size, int):
         total = max((-(-size // stride) - 1) * stride + reach - size, 0)
     else:
-        node.refuse("has an auto_pad that follows from a symbolic size", "Fix it: sizes=.")
+        node.refuse("unsupported auto_pad along an axis of symbolic size", FIX_SIZE)
     return total - total // 2, total // 2
 
 
@@ -68,7 +69,7 @@ def deform_conv(node: OnnxNode) -> Var:
     """A deformable convolution over two axes."""
     x, w = node.var(0), node.var(1)
     if rank_of(node, x) != 2:
-        node.refuse("over other than two axes is not there")
+        node.refuse(f"expected 2 spatial axes, got {x.ndim - 2}")
     return call(
         "deform_conv2d", x, w, node.var(2), node.maybe(3), node.maybe(4),
         stride=per_axis(node, "strides", 2), padding=padding_of(node, x.shape[2:], [1, 1]),
@@ -111,7 +112,7 @@ def _crop_and_extend(
     ):
         total = (n - 1) * s + r + e - output_size
         if not isinstance(total, int):
-            node.refuse("has an output_shape beside a symbolic size", "Fix it: sizes=.")
+            node.refuse("unsupported output_shape with a symbolic size", FIX_SIZE)
         less, other_end = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
         pads.append((less, other_end) if mode == "SAME_UPPER" else (other_end, less))
         more.append(e + max(-total, 0))
@@ -122,7 +123,7 @@ def rank_of(node: OnnxNode, x: Var) -> int:
     """Return the number of spatial axes."""
     rank = x.ndim - 2
     if rank not in (1, 2, 3):
-        node.refuse(f"over {rank} axes is not there")
+        node.refuse(f"expected 1 to 3 spatial axes, got {rank}")
     return rank
 
 
@@ -239,7 +240,9 @@ def col2im(node: OnnxNode) -> Var:
     window_size, rank = math.prod(map(as_number, window)), len(window)
     channels = divide_exactly(x.shape[1], window_size)
     if channels is None:
-        node.refuse(f"has columns of {x.shape[1]}, of windows of {window_size}")
+        node.refuse(
+            f"axis size {x.shape[1]} is not a multiple of the window size {window_size}"
+        )
     floats = x if is_float(x.dtype) else ops.cast(x, "float64")
     return call(
         "col2im", floats, shape=(x.shape[0], channels, *image), window=tuple(window),

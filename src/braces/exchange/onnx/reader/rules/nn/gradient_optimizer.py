@@ -26,7 +26,7 @@ def optimizer_rule(step: Step, kept: int, node: OnnxNode) -> tuple[Var, ...]:
     """The rule of an optimizer with `kept` state arrays for each tensor."""
     count, extra = divmod(node.count - 2, kept + 2)
     if extra:
-        node.refuse(f"has {node.count} inputs, which are no tensors with all that is theirs")
+        node.refuse(f"expected 2 inputs and {kept + 2} per tensor, got {node.count}")
     groups = [node.vars()[2 + count * at :][:count] for at in range(kept + 2)]
     results = [
         step(node, x, _add_regularization(node, x, g), h)
@@ -77,8 +77,8 @@ def gradient(node: OnnxNode) -> tuple[Var, ...]:
     inputs = list(node.proto.input)
     if inputs != names:
         node.refuse(
-            "differentiates at other values than those of the graph",
-            f"Give it {', '.join(names)} themselves.",
+            "unsupported inputs other than those of the graph",
+            f"Pass {', '.join(names)} as its inputs.",
         )
     lift = node.names.runner.lift
     y, *xs = (lift(node.names.value(name)) for name in (node.attr("y"), *node.texts("xs")))

@@ -67,7 +67,7 @@ def functions_of(node: OnnxNode, directions: int) -> list[list[Function]]:
 
 
 def _refuse_activation(node: OnnxNode, name: str) -> Any:
-    node.refuse(f"has an activation `{name:.40}`, which is not one of {', '.join(ACTIVATIONS)}")
+    node.refuse(f"unknown activation `{name:.40}`; expected one of {', '.join(ACTIVATIONS)}")
 
 
 def _apply_numbers(function: Callable[..., Var], numbers: Sequence[float], x: Var) -> Var:

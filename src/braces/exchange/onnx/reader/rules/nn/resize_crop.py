@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
@@ -23,7 +24,7 @@ def keep_aspect_ratio(
 ) -> Any:
     """Return sizes and factors that keep the aspect ratio, at most or at least the target."""
     if any(isinstance(size, Dim) for size in (*sizes, *wanted)):
-        node.refuse("keeps the ratio of symbolic sizes", "Fix them: sizes=.")
+        node.refuse("unsupported keep_aspect_ratio_policy with symbolic sizes", FIX_SIZE)
     numbers: Any = sizes
     ratios = [int(w) / s for w, s in zip(wanted, numbers, strict=True)]
     ratio = min(ratios) if policy == "not_larger" else max(ratios)
@@ -133,7 +134,7 @@ def affine_grid(node: OnnxNode) -> Var:
     plane = (sizes or [])[2:]
     rank = len(plane)
     if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1):
-        node.refuse(f"has matrices of the shape {theta.shape[1:]} for {rank} axes")
+        node.refuse(f"unsupported matrices of shape {theta.shape[1:]} for {rank} spatial axes")
     grid = broadcast_over_plane(theta[:, :, rank], rank)
     for axis, size in enumerate(plane):
         at = pixel_positions(size, theta.dtype, align_corners=node.flag("align_corners"))

@@ -17,7 +17,7 @@ def bit_shift(node: OnnxNode) -> Var:
     functions = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
     function = functions.get(node.attr("direction"))
     if function is None:
-        node.refuse(f"has the direction {node.attr('direction')!r:.20}", "Say LEFT or RIGHT.")
+        node.refuse(f"unknown direction {node.attr('direction')!r:.20}", "Use LEFT or RIGHT.")
     return function(*unify_sizes(node.vars()))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from braces.exchange.common.model.unsupported import FIX_SIZE
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
@@ -21,7 +22,7 @@ LENGTH, AXIS_IS_INPUT = "The length of a transform", 20
 def numbers_of(node: OnnxNode, x: Var) -> Var:
     """Return an array whose last axis holds real numbers, or real and imaginary parts."""
     if x.shape[-1] not in (1, 2):
-        node.refuse(f"needs 1 or 2 numbers along the last axis, not {x.shape[-1]}")
+        node.refuse(f"expected a last axis of size 1 or 2, got {x.shape[-1]}")
     real = x[..., 0]
     return real if x.shape[-1] == 1 else ops.complex(real, x[..., 1])
 
@@ -42,7 +43,7 @@ def transform_axis(node: OnnxNode, rank: int) -> int:
     is_attribute = node.version < AXIS_IS_INPUT
     axis = int(node.attr("axis", 1) if is_attribute else node.number(2, "The axis", -2))
     if not -rank <= axis < rank or axis % rank == rank - 1:
-        node.refuse(f"has the axis {axis} of an array with {rank}")
+        node.refuse(f"axis {axis} is out of range for an array of rank {rank}")
     return axis % rank
 
 
@@ -83,7 +84,7 @@ def stft(node: OnnxNode) -> Var:
     if length is None:
         length = x.shape[1] if window is None else window.shape[0]
     if not isinstance(length, int):
-        node.refuse(f"has frames of a symbolic length {length}", "Fix it: sizes=.")
+        node.refuse(f"unsupported symbolic frame length {length}", FIX_SIZE)
     frames = ops.frame(numbers_of(node, x), length=length, step=int(step), axis=1)
     if window is not None:
         frames = frames * window
@@ -102,7 +103,7 @@ def mel_weights(node: OnnxNode) -> Constant:
         node.number(at, f"The {what}") for at, what in enumerate(labels)
     )
     if not 0 <= bands * length <= MOST_WEIGHTS:
-        node.refuse(f"has {bands} bands of {length} numbers")
+        node.refuse(f"a matrix of {bands} bands by {length} is too large or invalid")
     edges = mel_edges(bands, lowest, highest)
     bins = np.floor((length + 1) * edges / rate).astype(np.int64)
     weights = triangles(int(length) // 2 + 1, bins)

@@ -82,7 +82,7 @@ def _adds(node: OnnxNode) -> bool:
 def _reduction(node: OnnxNode) -> str:
     reduction = REDUCTIONS.get(node.attr("reduction", "none"))
     if reduction is None:
-        node.refuse(f"has the reduction {node.attr('reduction')!r:.20}")
+        node.refuse(f"unknown reduction {node.attr('reduction')!r:.20}")
     return reduction
 
 

@@ -56,7 +56,7 @@ def constant(node: OnnxNode) -> Constant:
                 return Constant.of(node.attrs[name_], dtype)
     if "sparse_value" in node.attrs:
         return Constant.of(densify(node.attrs["sparse_value"]))
-    node.refuse("holds texts")
+    node.refuse("unsupported strings")
 
 
 def shape(node: OnnxNode) -> Constant:
@@ -148,7 +148,7 @@ def split(node: OnnxNode) -> tuple[Value, ...]:
     part_sizes = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
     if part_sizes is None:
         if node.attr("num_outputs", output_count) != output_count:
-            node.refuse(f"has {output_count} outputs, and not as many as it says")
+            node.refuse(f"expected {node.attr('num_outputs')} outputs, got {output_count}")
         part_sizes = _equal_parts(shape[axis], output_count)
     x = node.value(0)
     if isinstance(x, Constant) and x.small and not x.weight and sum(part_sizes) == shape[axis]:
@@ -163,7 +163,7 @@ def _equal_parts(size: Size, count: int) -> list[Size]:
         return [*[part] * (count - 1), size - part * (count - 1)]
     part = dims.divide_exactly(size, count)
     if part is None:
-        raise ShapeError(f"An axis of size {size} cannot be split into {count} equal parts.")
+        raise ShapeError(f"cannot split an axis of size {size} into {count} equal parts.")
     return [part] * count
 
 
@@ -186,7 +186,7 @@ def slice_(node: OnnxNode) -> Var:
 
 def _slice_axis(node: OnnxNode, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
     if not isinstance(step, int):
-        node.refuse("has a step that is no number")
+        node.refuse("expected an integer step, got a symbolic size")
     if isinstance(start, RunTimeSize) or isinstance(end, RunTimeSize):
         return dynamic_slice(x, axis, as_size_or_number(start), as_size_or_number(end), step)
     if isinstance(start, int) and isinstance(end, int):
@@ -195,7 +195,7 @@ def _slice_axis(node: OnnxNode, x: Var, axis: int, start: Part, end: Part, step:
             return x
         return x[(slice(None),) * axis + (slice(first, last, step),)]
     if step != 1:
-        node.refuse("has a step and bounds that follow from a symbolic size")
+        node.refuse("unsupported step other than 1 with symbolic bounds")
     low, high = (clip_bound(x.shape[axis], bound) for bound in (start, end))
     if low == 0 and high == x.shape[axis]:  # a full slice keeps the size
         return x
@@ -270,7 +270,7 @@ def depth_to_space(node: OnnxNode) -> Var:
     n, c, h, w = x.shape
     deep = dims.divide_exactly(c, b * b)
     if deep is None:
-        raise ShapeError(f"{c} channels cannot be split into blocks of {b} by {b}.")
+        raise ShapeError(f"cannot split {c} channels into blocks of {b} by {b}.")
     blocks = ops.reshape(x, (n, b, b, deep, h, w))
     return ops.reshape(ops.transpose(blocks, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
 
@@ -281,7 +281,7 @@ def space_to_depth(node: OnnxNode) -> Var:
     n, c, h, w = x.shape
     high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
     if high is None or wide is None:
-        raise ShapeError(f"A plane of {h} by {w} cannot be split into blocks of {b} by {b}.")
+        raise ShapeError(f"cannot split a plane of {h} by {w} into blocks of {b} by {b}.")
     blocks = ops.reshape(x, (n, c, high, b, wide, b))
     deep = (1, 3, 5) if node.attr("mode", "DCR") != "DCR" else (3, 5, 1)
     return ops.reshape(ops.transpose(blocks, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
