@@ -7,7 +7,7 @@
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
     cut = br.passes.checkpoint(16)(prog)           # some passes take arguments
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
-    print(prog.explain())                        # effect of each pass, or the reason for none
+    print(prog.explain())                        # changes, and missed optimizations
 
 Attributes:
     default: The passes of an executor that was given none.

@@ -309,18 +309,19 @@ class Program(Builder, hints.Hinted):
         return PureFunction(without_other_counts(self.definition, names), names, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:
-        """Report the effect of each pass on each block and loop, or the reason for none.
+        """Report the changes of each pass, and the missed optimizations with their reasons.
 
         Args:
             fetch: The fetches, as variables or names; by default the results of the program. If
                 it has neither results nor updates, the values that no operator reads.
             options: `passes=`, a tuple of passes as for `br.Executor`; by default
                 `br.passes.default`. `sizes=`, numbers in place of symbols, as for `cost`.
+                `all=True`, to print also passes without effect and unchanged loops.
 
         Returns:
-            A report with one step for each pass: operations and bytes of each loop before and
-            after it, and the peak of live bytes of the program, counted as by `cost`. `print`
-            shows it.
+            A report with one step for each pass: its changes, its notes with the line of the
+            program, operations and bytes of each loop before and after it, and the peak of live
+            bytes of the program, counted as by `cost`. `print` shows it.
 
         Raises:
             UnknownNameError: A fetch does not exist, or no size has this name.
@@ -333,6 +334,7 @@ class Program(Builder, hints.Hinted):
             >>> print(prog.explain(passes=(br.passes.dce,)))
             dce: Eliminate operators that no result or update needs.
               block 0: 1 removed (z)
+              z: removed: no result or update needs it
               in all
                 operations: 6 FLOP → 3 FLOP
                 bytes: 48 B → 24 B

@@ -53,8 +53,19 @@ def test_passes_tell_what_they_did_with_operations_and_bytes(
     text = shown(capsys, steps_file, "--passes")
     assert text == f"{br.parse(STEPS).explain()}\n"
     assert "    operations: 24 FLOP·n → 6 FLOP·n\n" in text
-    assert "    steps: computes `y` for all trips, before the first\n" in text
+    assert "    steps: vectorized before the loop: `y`\n" in text
     assert "  bytes: 120 B·n → 84 B·n + 36 B\n" in text
+
+
+def test_everything_is_shown_with_all(
+    steps_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brief, text = (shown(capsys, steps_file, "--passes", *more) for more in ([], ["--all"]))
+    assert text == f"{br.parse(STEPS).explain(all=True)}\n"
+    assert "steps (loop): as it was; 24 FLOP·n, 120 B·n\n" in text
+    assert "as it was" not in brief
+    assert "inline_in_loops" in text
+    assert "inline_in_loops" not in brief
 
 
 def test_passes_can_be_chosen_and_left_out(
@@ -65,8 +76,8 @@ def test_passes_can_be_chosen_and_left_out(
         fewer
         == f"{br.parse(STEPS).explain(passes=br.passes.default.without('vectorize_before'))}\n"
     )
-    assert "computes `y`" not in fewer
-    two = shown(capsys, steps_file, "--passes", "--after", "dce", "--after", "cse")
+    assert "vectorized before" not in fewer
+    two = shown(capsys, steps_file, "--passes", "--all", "--after", "dce", "--after", "cse")
     assert [line.split(":")[0] for line in two.splitlines() if line[0] != " "] == [
         "dce",
         "cse",
@@ -107,7 +118,12 @@ def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture
     assert (loop["path"], loop["type"], loop["same"]) == ("steps", "loop", False)
     assert loop["after"]["operations"] == "6*n"
     assert loop["notes"] == [
-        {"where": "steps", "what": "computes `y` for all trips, before the first"}
+        {
+            "where": "steps",
+            "what": "vectorized before the loop: `y`",
+            "kind": "passed",
+            "source": None,
+        }
     ]
     (sized, *_) = as_json(capsys, steps_file, "--passes", "--size", "n=2")["program"]
     assert sized["before"]["operations"] == 48
@@ -118,8 +134,9 @@ def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture
     [
         (["--without", "vectorize_before"], "Add --passes."),
         (["--size", "n=2"], "Add --passes."),
-        (["--passes", "--text"], "Leave one out"),
-        (["--passes", "--unfold"], "Leave one out"),
+        (["--all"], "Add --passes."),
+        (["--passes", "--text"], "Remove one of them"),
+        (["--passes", "--unfold"], "Remove one of them"),
         (
             ["--passes", "--after", "cse", "--without", "vectorize_before"],
             "no pass 'vectorize_before'",

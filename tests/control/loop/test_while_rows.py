@@ -375,14 +375,14 @@ def test_what_is_compiled_for_each_number_of_rows_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prog, fetch = program(EXACT["flat"])
-    said = "keeps exact sizes, each of which is compiled: reshape mixes the rows"
+    said = "not padded, so each size is compiled: reshape mixes the rows"
     assert said in str(prog.explain(list(fetch.values())))
     with caplog.at_level("INFO", logger="braces"):
         br.Executor().run(prog, scope_with_w(), {"n": np.int32(2)}, fetch)
-    (record,) = (one for one in caplog.records if "exact sizes" in one.getMessage())
+    (record,) = (one for one in caplog.records if "not padded" in one.getMessage())
     assert said in record.getMessage()
     prog, fetch = program(ROUNDED["cumulative"])
-    assert "exact sizes" not in str(prog.explain(list(fetch.values())))
+    assert "not padded" not in str(prog.explain(list(fetch.values())))
 
 
 # ---- sizes that an operator needs ------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Every operator on rows that a While collects: few compilations, and the interpreter's values.
 
 Each size of each example of each operator is taken for the number of rows. Where an operator,
-or its gradient, keeps exact sizes, `explain()` says so, and why.
+or its gradient, is not padded, `explain()` says so, and why.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def program(chosen: Sequence[tuple[Told, bool]]) -> tuple[br.Program, Wanted]:
 def is_exact(one: Told, derived: bool) -> bool:
     """Whether an example is compiled for each number of rows, as `explain()` says."""
     prog, fetch = program([(one, derived)])
-    return "keeps exact sizes" in str(prog.explain(list(fetch.values())))
+    return "not padded" in str(prog.explain(list(fetch.values())))
 
 
 def rounded(op: str) -> list[tuple[Told, bool]]:

@@ -8,7 +8,7 @@ import pytest
 
 import braces as br
 from braces.ir.records import ProgramDef
-from braces.passes.analysis.report import Explanation
+from braces.passes.analysis.explanation import Explanation
 
 LOOPS = """
 program {
@@ -42,15 +42,17 @@ def explained(**options: Any) -> Explanation:
 
 
 def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
-    assert str(explained(passes=(br.passes.dce, br.passes.licm))) == (
+    assert str(explained(passes=(br.passes.dce, br.passes.licm), all=True)) == (
         "dce: Eliminate operators that no result or update needs.\n"
         "  block 0: 1 removed (third), 1 changed (first)\n"
         "  block first/body: 1 removed (z)\n"
         "  first (loop): changed, 2 operators inside in place of 3\n"
         "    operations: 3 FLOP·n → 2 FLOP·n\n"
         "    bytes: 28 B·n → 20 B·n\n"
+        "    first/body/z: removed: no result or update needs it\n"
         "  second (loop): as it was; 1 FLOP·n, 24 B·n\n"
         "  third (loop): gone; 1 FLOP·n, 8 B·n\n"
+        "    third: removed: no result or update needs it\n"
         "  in all\n"
         "    operations: 5 FLOP·n → 3 FLOP·n\n"
         "    bytes: 60 B·n → 44 B·n\n"
@@ -61,9 +63,9 @@ def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
         "  first (loop): changed, 1 operator inside in place of 2\n"
         "    operations: 2 FLOP·n → 1 FLOP·n\n"
         "    bytes: 20 B·n → 12 B·n\n"
-        "    first/body/a: is the same on each trip, and runs once before the loop\n"
+        "    first/body/a: hoisted out of `first`\n"
         "  second (loop): as it was; 1 FLOP·n, 24 B·n\n"
-        "    second/body/b: stays in its loop: it may fail, and a loop of no trips does not\n"
+        "    second/body/b: not hoisted: it may fail, and a loop without iterations does not\n"
         "  in all\n"
         "    operations: 3 FLOP·n → 2 FLOP·n + 1 FLOP\n"
         "    bytes: 44 B·n → 36 B·n + 8 B\n"
@@ -79,13 +81,13 @@ def test_loops_that_passes_leave_alone_say_why() -> None:
     batch, defer = explained(
         passes=(br.passes.vectorize_before, br.passes.vectorize_after)
     ).steps
-    for step, where in ((batch, "before the first"), (defer, "after the last")):
+    for step, where in ((batch, "before the loop"), (defer, "after the loop")):
         for loop in step.constructs:
             (said,) = loop.notes
             alone = loop.path == "third" and step is batch
-            taken = f"computes `y` for all trips, {where}"
-            left = f"computes all in each trip: nothing costly can be done {where}"
-            assert said.what == (taken if alone else left)
+            taken = "passed", f"vectorized {where}: `y`"
+            left = "analysis", f"no expensive operator can move {where}"
+            assert (said.kind, said.what) == (taken if alone else left)
 
 
 def test_an_explanation_is_a_value() -> None:
@@ -103,11 +105,10 @@ def test_an_explanation_is_a_value() -> None:
 
 def test_a_page_shows_the_text() -> None:
     found = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }").explain(
-        passes=[br.passes.Pass("mine", lambda one: one, doc="Is a < b?")]
+        passes=[br.passes.Pass("mine", lambda one: one, doc="Is a < b?")], all=True
     )
     assert found._repr_html_() == (
-        "<pre>mine: Is a &lt; b?\n  nothing to do\nall passes\n  3 FLOP, 24 B\n"
-        "  peak: 24 B</pre>"
+        "<pre>mine: Is a &lt; b?\n  no change\nall passes\n  3 FLOP, 24 B\n  peak: 24 B</pre>"
     )
 
 
@@ -165,7 +166,7 @@ def test_names_may_have_slashes() -> None:
         "  block 0: 1 added (in/a), 1 changed (encoder/first)",
         "  block encoder/first/body: 1 removed (in/a)",
         "  encoder/first (loop): changed, 2 operators inside in place of 3",
-        "    encoder/first/body/in/a: is the same on each trip, and runs once before the loop",
+        "    encoder/first/body/in/a: hoisted out of `encoder/first`",
     ]
 
 
@@ -190,6 +191,140 @@ def test_nothing_of_a_program_changes() -> None:
     before, version = str(prog), prog.version
     prog.explain(passes=(*br.passes.default, br.passes.licm, br.passes.for_test))
     assert (str(prog), prog.version) == (before, version)
+
+
+# ---- what is printed -------------------------------------------------------------------------
+
+
+def test_changes_and_missed_optimizations_are_printed_and_nothing_else() -> None:
+    passes = (br.passes.dce, br.passes.cse, br.passes.licm, br.passes.vectorize_after)
+    lines = str(explained(passes=passes)).splitlines()
+    assert [line.partition(":")[0] for line in lines if line[0] != " "] == [
+        "dce",
+        "licm",
+        "all passes",
+    ]
+    assert not [line for line in lines if "as it was" in line or "no expensive" in line]
+    assert (
+        "  second/body/b: not hoisted: it may fail, and a loop without iterations does not"
+        in lines
+    )
+    everything = str(explained(passes=passes, all=True))
+    assert "vectorize_after: " in everything
+    assert "cse: Eliminate common subexpressions.\n" in everything
+    assert "second: no expensive operator can move after the loop\n" in everything
+
+
+def test_a_program_that_no_pass_changes_says_so() -> None:
+    prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x)  return y }")
+    assert str(prog.explain()).splitlines()[0] == "no pass changed the program"
+
+
+def test_a_missed_optimization_is_printed_once() -> None:
+    passes = (br.passes.licm, br.passes.licm)
+    missed = "second/body/b: not hoisted"
+    assert str(explained(passes=passes)).count(missed) == 1
+    assert str(explained(passes=passes, all=True)).count(missed) == 2
+
+
+def test_many_notes_with_the_same_text_are_counted() -> None:
+    ops = " ".join(f"y{i}: f32[3] = tanh(x=x)" for i in range(9))
+    prog = br.parse(f"program {{ data x: f32[3] {ops} return y0 }}")
+    lines = str(prog.explain(passes=(br.passes.dce,))).splitlines()
+    assert sum("removed: no result or update needs it" in line for line in lines) == 7
+    assert "  2 more: removed: no result or update needs it" in lines
+    everything = str(prog.explain(passes=(br.passes.dce,), all=True))
+    assert everything.count("removed: no result or update needs it") == 8
+
+
+# ---- recurrences -----------------------------------------------------------------------------
+
+RECURRENT = """
+program {
+  data x: f32[9,4]
+  data h0: f32[4]
+  data c0: f32[4]
+  parameter w: f32[4,4]
+  final=[a: f32[4], b: f32[4]], stacked=[s: f32[9,4]], trips=[m: i64[]] =
+    loop(init=[h0, c0], sliced=x) captures [w] as l
+    body (t: i64[], h: f32[4], c: f32[4], r: f32[4]) {
+      own: f32[4] = matmul(x=r, y=w)
+      direct: f32[4] = matmul(x=h, y=w)
+      both: f32[4] = add(x=direct, y=c)
+      sum: f32[4] = add(x=both, y=own)
+      indirect: f32[4] = matmul(x=sum, y=w)
+      late: f32[4] = matmul(x=indirect, y=w)
+      return indirect, both, late
+    }
+  return a, b, s
+}
+"""
+
+
+def test_an_operator_of_a_recurrence_names_the_carry_that_it_reads() -> None:
+    steps = (
+        br.parse(RECURRENT)
+        .explain(passes=(br.passes.vectorize_before, br.passes.vectorize_after))
+        .steps
+    )
+    for step, where, name in zip(steps, ("before", "after"), ("own", "late"), strict=True):
+        notes = {(note.where, note.kind, note.what) for note in step.constructs[0].notes}
+        assert notes == {
+            ("l/body/direct", "missed", "not vectorized: reads carry `h`"),
+            (
+                "l/body/indirect",
+                "missed",
+                "not vectorized: reads carries `h`, `c` through `sum`",
+            ),
+            ("l", "passed", f"vectorized {where} the loop: `{name}`"),
+        }
+
+
+def test_an_operator_without_batching_rule_and_its_readers_say_so() -> None:
+    text = """
+    program {
+      data x: f32[9,4]
+      data h0: f32[4]
+      parameter w: f32[4,4]
+      final=[a: f32[4]], stacked=[s: f32[9,4]], trips=[m: i64[]] =
+        loop(init=h0, sliced=x) captures [w] as l
+        body (t: i64[], h: f32[4], r: f32[4]) {
+          final=[e: f32[4]], stacked=[], trips=[k: i64[]] =
+            loop(init=r) {length=3} captures [w] as inner
+            body (j: i64[], p: f32[4]) { q: f32[4] = matmul(x=p, y=w)  return q }
+          y: f32[4] = matmul(x=e, y=w)
+          z: f32[4] = add(x=y, y=h)
+          return z, y
+        }
+      return a, s
+    }
+    """
+    (step,) = br.parse(text).explain(passes=(br.passes.vectorize_after,)).steps
+    notes = {note.where: note.what for part in step.constructs for note in part.notes}
+    assert notes["l/body/inner"] == (
+        "not vectorized: `loop` has no batching rule for these operands"
+    )
+    assert notes["l/body/y"] == "not vectorized: reads `inner`, which is not vectorized"
+    assert notes["l/body/inner/body/q"] == "not vectorized: reads carry `p`"
+
+
+def test_notes_have_the_line_of_the_program() -> None:
+    with br.Program() as prog:
+        x, w = br.data("x", [9, 4]), br.parameter("w", [4, 4])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[4], value=0.0)
+            h.update(br.tanh(net.add_input(x) + h @ w))
+            net.add_output(h.next)
+        y = rnn()
+    (op,) = (op for op in prog.block(1).ops if op.type == "matmul")
+    (step,) = prog.explain(fetch=y, passes=(br.passes.vectorize_before,)).steps
+    missed, around = step.constructs[0].notes
+    assert missed.source == op.source
+    assert str(missed) == (
+        f"loop_0/body/matmul_0: not vectorized: reads carry `memory_0` [{op.source}]"
+    )
+    assert around.source == prog.block(0).ops[-1].source
 
 
 # ---- operations and bytes --------------------------------------------------------------------
@@ -223,4 +358,4 @@ def test_costs_that_no_text_holds_are_left_out() -> None:
     found = br.parse(f"program {{ {data} }}").explain(passes=(br.passes.dce,))
     assert found.cost_after is None
     assert found.peak_after is None
-    assert str(found).splitlines()[1:] == ["  nothing to do"]
+    assert str(found) == "no pass changed the program"

@@ -33,7 +33,7 @@ from braces.errors import FileFormatError
 from braces.ir.text.printer import print_program
 from braces.ir.text_table import columns, in_bytes
 from braces.notebook import OPEN_UP_TO
-from braces.passes.analysis.report import Explanation
+from braces.passes.analysis.explanation import Explanation
 from braces.passes.core.pipeline import Pass, collect_notes, with_fetches
 from braces.program import Program
 from braces.storage.model import PREDICT
@@ -128,7 +128,8 @@ def _apply_passes(content: Content, passes: Iterable[Pass]) -> Content:
             for name, program in content.programs.items()
         }
     for note in notes:
-        print(f"{note.where or 'block 0'}: {note.what}", file=sys.stderr)
+        if note.kind != "analysis":
+            print(f"{note.where or 'block 0'}: {note.what}", file=sys.stderr)
     return replace(
         content,
         programs={name: program for name, (program, _) in results.items()},

@@ -11,8 +11,9 @@ from braces.cli.common.terminal import Style
 from braces.dims import Size
 from braces.errors import BracesError, FileFormatError, ProgramError, suggest
 from braces.passes.analysis.cost import Cost
-from braces.passes.analysis.report import Explanation, explain
-from braces.passes.core.pipeline import Pass, Passes
+from braces.passes.analysis.explanation import Explanation
+from braces.passes.analysis.report import explain
+from braces.passes.core.pipeline import Note, Pass, Passes
 from braces.passes.registry import DEFAULT, MAKERS, PASSES, WORDS
 
 _LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
@@ -31,8 +32,13 @@ def add_passes(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--passes",
         action="store_true",
-        help="what each pass does to each loop, or why not, with operations and bytes before "
-        "and after: those that a compiled run has, or those of --after",
+        help="the changes of each pass and its missed optimizations, with operations and bytes "
+        "before and after: the passes of compiled runs, or those of --after",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="with --passes: also passes without effect, and constructs that stay the same",
     )
     add_without(parser, "; with --passes")
     parser.add_argument(
@@ -94,11 +100,12 @@ def check_passes(options: Namespace) -> None:
     Raises:
         ProgramError: Options of `--passes` are given without it, or together with text output.
     """
-    if not options.passes and (options.without or options.size):
-        raise ProgramError("--without and --size are for --passes.", fix="Add --passes.")
+    if not options.passes and (options.without or options.size or options.all):
+        raise ProgramError("--without, --size and --all need --passes.", fix="Add --passes.")
     if options.passes and (options.text or options.unfold):
         raise ProgramError(
-            "--passes explains, --text shows programs.", fix="Leave one out; see --after."
+            "--passes cannot be combined with --text or --unfold.",
+            fix="Remove one of them; --after prints a program after a pass.",
         )
 
 
@@ -117,7 +124,11 @@ def explain_programs(content: Content, options: Namespace) -> dict[str, Explanat
     passes = Passes(options.after or DEFAULT).without(*(options.without or ()))
     return {
         name: explain(
-            program, list(content.gives[name].values()), passes, dict(options.size or ())
+            program,
+            list(content.gives[name].values()),
+            passes,
+            dict(options.size or ()),
+            options.all,
         )
         for name, program in content.programs.items()
     }
@@ -134,7 +145,7 @@ def explanation_lines(explanations: Mapping[str, Explanation], style: Style) -> 
 
 
 def plain(explanation: Explanation) -> list[dict[str, Any]]:
-    """Return an explanation as JSON-compatible data: a list of passes."""
+    """Return an explanation as JSON-compatible data: a list of all passes, complete."""
     return [
         {
             "name": step.name,
@@ -159,14 +170,19 @@ def plain(explanation: Explanation) -> list[dict[str, Any]]:
                     "type": part.type,
                     "same": part.same,
                     **_cost_data(part),
-                    "notes": [{"where": note.where, "what": note.what} for note in part.notes],
+                    "notes": [*map(_note_data, part.notes)],
                 }
                 for part in step.constructs
             ],
-            "notes": [{"where": note.where, "what": note.what} for note in step.notes],
+            "notes": [*map(_note_data, step.notes)],
         }
         for step in explanation.steps
     ]
+
+
+def _note_data(note: Note) -> dict[str, Any]:
+    source = note.source and {"file": note.source.file, "line": note.source.line}
+    return {"where": note.where, "what": note.what, "kind": note.kind, "source": source}
 
 
 def _cost_data(part: Any) -> dict[str, Any]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from braces.builder.builder import Builder
-from braces.dims import Size, amount
-from braces.errors import ShapeError, visible_lines
-from braces.ir.records import Op, ProgramDef
+from braces.dims import Size
+from braces.errors import ShapeError
+from braces.ir.records import Op, ProgramDef, Source
 from braces.ir.walk import all_ops
 from braces.passes.analysis.cost import Cost
+from braces.passes.analysis.explanation import (
+    BlockChange,
+    ConstructChange,
+    Explanation,
+    PassReport,
+)
 from braces.passes.analysis.flops import check_sizes, cost_at
 from braces.passes.autodiff.drop_custom_gradients import (
     DROP_CUSTOM_GRADIENTS,
@@ -32,154 +38,13 @@ from braces.passes.core.pipeline import (
 from braces.passes.registry import DEFAULT
 from braces.passes.rows.pad_row_count import PAD_ROW_COUNT, pad_for_run
 
-_SHOWN = 6
-
-
-@dataclass(frozen=True)
-class BlockChange:
-    """Changes of a pass to the operators of one block.
-
-    Attributes:
-        path: Path of the block, as `loop_0/body`; empty for block 0.
-        removed: Names of removed operators.
-        added: Names of new operators.
-        changed: Names of operators that differ from before, apart from sub-blocks.
-    """
-
-    path: str
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-
-    def __str__(self) -> str:
-        parts = [
-            f"{len(names)} {verb} ({_list_some(names)})"
-            for verb, names in [
-                ("removed", self.removed),
-                ("added", self.added),
-                ("changed", self.changed),
-            ]
-            if names
-        ]
-        return f"block {self.path or '0'}: {', '.join(parts)}"
-
-
-@dataclass(frozen=True)
-class ConstructChange:
-    """Change of a pass to one operator that owns blocks, as a loop.
-
-    Attributes:
-        path: Path of the operator, as `loop_0`.
-        type: The operator's type.
-        before: Number of operators in its blocks before, at any depth; `None` if it is new.
-        after: Number of operators now; `None` if it is gone.
-        same: Whether it is unchanged.
-        notes: Notes of the pass about it and its contents.
-        cost_before: Cost in a run before; `None` if it is new, or the cost is unknown.
-        cost_after: Cost in a run now; `None` if it is gone, or the cost is unknown.
-    """
-
-    path: str
-    type: str
-    before: int | None
-    after: int | None
-    same: bool
-    notes: tuple[Note, ...]
-    cost_before: Cost | None = None
-    cost_after: Cost | None = None
-
-    def __str__(self) -> str:
-        costs = _format_cost(self.cost_before, self.cost_after)
-        beside = f"; {costs.pop()}" if len(costs) == 1 else ""
-        remarks = [*costs, *(f"{note.where}: {note.what}" for note in self.notes)]
-        line = f"{self.path} ({self.type}): {self._summary()}{beside}"
-        return "\n    ".join([line, *remarks])
-
-    def _summary(self) -> str:
-        if self.same:
-            return "as it was"
-        if self.before is None:
-            return f"new, {self._inside}"
-        if self.after is None:
-            return "gone"
-        instead = "" if self.before == self.after else f" in place of {self.before}"
-        return f"changed, {self._inside}{instead}"
-
-    @property
-    def _inside(self) -> str:
-        return f"{self.after} operator{'' if self.after == 1 else 's'} inside"
-
-
-@dataclass(frozen=True)
-class PassReport:
-    """Changes of one pass.
-
-    Attributes:
-        name: The pass.
-        doc: Its purpose.
-        blocks: The blocks that it changed.
-        constructs: Every operator that owns blocks, changed or not.
-        notes: Its notes about anything else.
-        cost_before: Cost of a run of the program before; `None` if unknown.
-        cost_after: Cost of a run now, likewise.
-        peak_before: Estimated peak memory in bytes before; `None` if unknown.
-        peak_after: Estimated peak memory now, likewise.
-    """
-
-    name: str
-    doc: str
-    blocks: tuple[BlockChange, ...]
-    constructs: tuple[ConstructChange, ...]
-    notes: tuple[Note, ...]
-    cost_before: Cost | None = None
-    cost_after: Cost | None = None
-    peak_before: Size | None = None
-    peak_after: Size | None = None
-
-    def __str__(self) -> str:
-        notes = [f"{note.where or 'block 0'}: {note.what}" for note in self.notes]
-        lines = [*map(str, self.blocks), *map(str, self.constructs), *notes]
-        costs = _format_totals(self)
-        if (self.cost_before, self.peak_before) != (self.cost_after, self.peak_after):
-            lines.append("\n    ".join(["in all", *costs]))
-        lines = lines or ["nothing to do"]
-        return "\n".join([f"{self.name}: {self.doc}", *(f"  {line}" for line in lines)])
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Changes of a pipeline to a program; `print` shows it.
-
-    Attributes:
-        steps: One for each pass, in order.
-        program: The resulting program.
-        cost_before: Cost of a run before the first pass; `None` if unknown.
-        cost_after: Cost of a run after the last pass, likewise.
-        peak_before: Estimated peak memory in bytes before; `None` if unknown.
-        peak_after: Estimated peak memory after the last pass, likewise.
-    """
-
-    steps: tuple[PassReport, ...]
-    program: ProgramDef
-    cost_before: Cost | None = None
-    cost_after: Cost | None = None
-    peak_before: Size | None = None
-    peak_after: Size | None = None
-
-    def __str__(self) -> str:
-        costs = _format_totals(self)
-        lines = [*map(str, self.steps), "\n  ".join(["all passes", *costs])]
-        return visible_lines("\n".join(lines if costs else lines[:-1]))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
-
 
 def explain(
     program: Builder,
     fetch: Any = (),
     passes: Sequence[Pass] = DEFAULT,
     sizes: Mapping[str, int] | None = None,
+    all: bool = False,
 ) -> Explanation:
     """Explain each pass on a program, as an executor would run it; see `Program.explain`."""
     pipeline = as_passes(passes)
@@ -198,9 +63,10 @@ def explain(
         steps.append(_explain_step(pass_, before, after, notes))
         before = after
     if notes := pad_for_run(before.program)[2]:  # a compiled run ends with this
+        notes = _with_sources(notes, _by_path(before.program))
         steps.append(PassReport(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
-    return Explanation(tuple(steps), before.program, *ends)
+    return Explanation(tuple(steps), before.program, *ends, all)
 
 
 @dataclass(frozen=True)
@@ -233,6 +99,7 @@ def _explain_step(
     touched = [path for path in paths if _differ(olds.get(path), news.get(path))]
     owners = {p: op for p in paths if (op := (news.get(p) or olds[p])[1]).bodies()}
     notes_by_path = {path: list[Note]() for path in owners}
+    notes = _with_sources(notes, olds, news)
     others = [note for note in notes if not _assign_note(note, notes_by_path)]
     constructs = [
         ConstructChange(
@@ -263,6 +130,20 @@ def _by_path(program: ProgramDef) -> dict[str, _Placed]:
 
 def _is_inside(path: str, outer: str) -> bool:
     return f"{path}/".startswith(f"{outer}/")
+
+
+def _with_sources(notes: Iterable[Note], *programs: Mapping[str, _Placed]) -> list[Note]:
+    """Return notes with the source lines of their operators, or of the constructs around."""
+    return [replace(note, source=_source_at(note.where, programs)) for note in notes]
+
+
+def _source_at(where: str, programs: Iterable[Mapping[str, _Placed]]) -> Source | None:
+    for ops in programs:
+        if where in ops:
+            return ops[where][1].source
+    around = ((path, op) for ops in programs for path, (_, op) in ops.items() if op.bodies())
+    inside = [(len(path), op.source) for path, op in around if _is_inside(where, path)]
+    return max(inside, key=itemgetter(0))[1] if inside else None
 
 
 def _assign_note(note: Note, notes_by_path: dict[str, list[Note]]) -> bool:
@@ -314,34 +195,3 @@ def _plain(op: Op) -> Op:
         outputs={slot: names for slot, names in op.outputs.items() if names},
         attrs={name: value for name, value in op.attrs.items() if name not in owned},
     )
-
-
-def _format_cost(before: Cost | None, after: Cost | None) -> list[str]:
-    """Format a cost, or its change; empty if unknown."""
-    if before is None or after is None or before == after:
-        cost = after or before
-        return [] if cost is None else [str(cost)]
-    return [
-        f"operations: {_change(before.operations, after.operations, 'FLOP')}",
-        f"bytes: {_change(before.bytes, after.bytes, 'B')}",
-    ]
-
-
-def _format_totals(record: PassReport | Explanation) -> list[str]:
-    """Format cost and peak memory of a whole program, or their changes."""
-    costs, before, after = (
-        _format_cost(record.cost_before, record.cost_after),
-        record.peak_before,
-        record.peak_after,
-    )
-    if before is None or after is None:
-        return costs
-    return [*costs, f"peak: {_change(before, after, 'B')}"]
-
-
-def _change(old: Size, new: Size, unit: str) -> str:
-    return amount(new, unit) if old == new else f"{amount(old, unit)} → {amount(new, unit)}"
-
-
-def _list_some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -272,9 +272,9 @@ def checkpoint(every: int, *loops: str) -> Pass:
     def rule(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
         reason = _reason_not_cut(view, place, every)
         if reason is not None:
-            note(place.where(op), f"stays whole: {reason}")
+            note(place.where(op), f"not checkpointed: {reason}", "missed")
             return op
-        note(place.where(op), f"is cut into segments of {every} trips")
+        note(place.where(op), f"checkpointed in segments of {every} iterations")
         with place.building():
             return build_segments(view, place, every)
 
@@ -292,20 +292,20 @@ def checkpoint(every: int, *loops: str) -> Pass:
 def _reason_not_cut(view: LoopView, place: InsertionPoint, every: int) -> str | None:
     """Return the reason not to cut a loop; `None` if there is none."""
     if view.recompute:
-        return "its gradient runs its trips again already"
+        return "its gradient recomputes its iterations already"
     if place.owner is not None and _is_recomputed(place.owner):
-        return "it is a segment of the loop around it"
+        return "it is a segment of the enclosing loop"
     if view.history:
-        return "it repeats the trips of another loop"
+        return "it repeats the iterations of another loop"
     if view.max_trips is not None:
-        return "its trips are limited"
+        return "its iteration count is limited (`max_trips`)"
     if view.count is not None:
-        return "a value tells how many trips it makes"
+        return "iteration count is unknown"
     if carries_lists(view, place):
-        return "it carries lists"
+        return "it carries a list"
     length = _length(view, place)
     if length is not None and (length == every or length // every == 0):
-        return "it has no more trips than a segment"
+        return "it has no more iterations than a segment"
     return None
 
 

@@ -35,7 +35,7 @@ def _rule(op: Op, place: InsertionPoint) -> Replacement:
     slot = OPS.get(op.type).passes_on
     if not slot:
         return op
-    note(place.where(op), "loses its own gradient: nothing is differentiated any more")
+    note(place.where(op), "custom gradient removed: gradients are already built")
     infos = {name: place.info(name) for name in op.binds()}
     new_names = (place.table.names.unique(IDENTITY) for _ in op.inputs[slot][1:])
     ops = tuple(

@@ -185,7 +185,7 @@ def _with_derivatives(
     with builder.building(table):
         for wanted, var, derivative in zip(result_names, like, derivatives, strict=True):
             if derivative is None:
-                note("", f"`{wanted}` is zero: nothing connects the two")
+                note("", f"`{wanted}` is zero: no differentiable path")
                 derivative = zeros_like(var)
             elif derivative.name in program.main.vars or derivative.name in names:
                 derivative = call("identity", derivative)

@@ -51,7 +51,7 @@ class IterationSpace:
         """Return the iteration space of a loop; `None`, with a note, if not vectorizable."""
         reason = reason_not_vectorizable(view)
         if reason is not None:
-            note(place.where(op), f"computes all in each trip: {reason}")
+            note(place.where(op), f"not vectorized: {reason}", "missed")
             return None
         return cls.over(view, place)
 
@@ -204,25 +204,25 @@ class IterationSpace:
         return [*self.sizes_of(held), *map(bytes_of, inside)]
 
     def move(self, op: Op, moved: Iterable[Op], held: Iterable[str], where: str) -> bool:
-        """Note that operators leave the loop, or why none does; return whether they leave.
+        """Note which operators leave the loop, or the reason; return whether they leave.
 
         Args:
             op: The loop.
             moved: The operators.
             held: Values that are newly held for all iterations.
-            where: Description of the destination.
+            where: The destination: "before the loop" or "after the loop".
         """
         moved, place = list(moved), self.place.where(op)
         if not moved:
-            note(place, f"computes all in each trip: nothing costly can be done {where}")
+            note(place, f"no expensive operator can move {where}", "analysis")
             return False
         byte_sizes = self.added_bytes(moved, held)
         if exceeds_memory(byte_sizes, self.length):
             size = format_gibibytes(byte_sizes, self.length)
-            note(place, f"computes all in each trip: for all at once that would take {size}")
+            note(place, f"not vectorized: all iterations at once would take {size}", "missed")
             return False
         names = ", ".join(f"`{moved_op.name}`" for moved_op in moved)
-        note(place, f"computes {names} for all trips, {where}")
+        note(place, f"vectorized {where}: {names}")
         return True
 
     def as_slices(self, names: Iterable[str]) -> list[Slice]:
@@ -239,11 +239,11 @@ def is_expensive(op: Op) -> bool:
 def reason_not_vectorizable(view: LoopView) -> str | None:
     """Return the reason why a loop is not vectorizable; `None` if it is."""
     if not view.counted:
-        return "how many trips it makes is known when it runs"
+        return "iteration count is unknown"
     if view.max_trips is not None:
-        return "its trips are limited"
+        return "iteration count is limited (`max_trips`)"
     if view.recompute:
-        return "its trips run again so that nothing of them is kept"
+        return "the gradient recomputes its iterations"
     return None
 
 

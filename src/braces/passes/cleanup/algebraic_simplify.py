@@ -76,7 +76,7 @@ class _Simplification:
         """Return an operator, or the name of its result if that exists already."""
         if by is None or by in self.ambiguous:
             return op
-        note(place.where(op), f"gives `{by}` as it is")
+        note(place.where(op), f"removed: equal to `{by}`")
         return {_result(op): by}
 
     def reshaped(self, op: Op, place: InsertionPoint) -> Replacement:
@@ -91,7 +91,10 @@ class _Simplification:
             if _infers_type(direct, place.info(name).type, result_type):
                 first = direct
         if first is not op:
-            note(place.where(op), f"reads `{next(iter(first.reads()))}`, of another shape")
+            note(
+                place.where(op),
+                f"combined with earlier reshapes of `{next(iter(first.reads()))}`",
+            )
         return first
 
     @cached_property

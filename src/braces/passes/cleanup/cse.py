@@ -68,7 +68,7 @@ class _CommonSubexpressions:
         names = dict(zip(op.binds(), first.binds(), strict=True))
         if not (equal_attributes(op, first) and self.stand(names, place)):
             return op
-        note(place.where(op), f"computes what `{first.name}` does")
+        note(place.where(op), f"replaced by `{first.name}`: equal operator and operands")
         return names
 
     def outside(self, op: Op, key: Key, place: InsertionPoint | None) -> Op | None:

@@ -42,7 +42,7 @@ from braces.dims import Dim
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import all_bodies, dimensions
 from braces.ops.control.core.block_op import BlockOp
-from braces.passes.core.pipeline import Pass
+from braces.passes.core.pipeline import Pass, is_collecting_notes, note
 
 
 def eliminate_dead_code(program: ProgramDef) -> ProgramDef:
@@ -163,9 +163,31 @@ class _Elimination:
         return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
 
 
+def _eliminate_with_notes(program: ProgramDef) -> ProgramDef:
+    """Return a program after dead code elimination, with notes."""
+    new_program = eliminate_dead_code(program)
+    if is_collecting_notes():
+        _note_removed(program.main, new_program.main, "")
+    return new_program
+
+
+def _note_removed(before: Body, after: Body, path: str) -> None:
+    """Note the operators that a block has lost, and those of its sub-blocks."""
+    remaining = {op.name: op for op in after.ops}
+    for op in before.ops:
+        where = f"{path}/{op.name}".lstrip("/")
+        if op.name not in remaining:
+            note(where, "removed: no result or update needs it")
+            continue
+        new_bodies = remaining[op.name].bodies()
+        for label, body in op.bodies().items():
+            if label in new_bodies:
+                _note_removed(body, new_bodies[label], f"{where}/{label}")
+
+
 DCE = Pass(
     "dce",
-    eliminate_dead_code,
+    _eliminate_with_notes,
     "Eliminate operators that no result or update needs.",
     trusted=True,
 )

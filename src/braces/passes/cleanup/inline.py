@@ -61,9 +61,9 @@ def _inline_matching(
         if not is_inlinable(op, always=True) or not is_place(place):
             return op
         if not wanted(op):
-            note(place.where(op), "stays: gradients run it again")
+            note(place.where(op), "not inlined: gradients recompute it", "missed")
             return op
-        note(place.where(op), "is inlined")
+        note(place.where(op), "inlined")
         if place.path not in ambiguous:
             ambiguous[place.path] = ambiguous_in(place.body, wanted)
         return inline_block(op, ambiguous[place.path], place.table.names.unique)

@@ -61,10 +61,23 @@ def _hoist(op: Op, place: InsertionPoint) -> Replacement:
         return op
     reason = reason_not_hoisted(op, lambda name: place.info(name).type)
     if reason is not None:
-        note(place.where(op), f"stays in its loop: {reason}")
+        note(place.where(op), f"not hoisted: {reason}", "missed")
         return op
-    note(place.where(op), "is the same on each trip, and runs once before the loop")
+    note(place.where(op), hoisted_out_of(place, target))
     return place.lift(op, target)
+
+
+def hoisted_out_of(place: InsertionPoint, target: InsertionPoint) -> str:
+    """Return the remark about an operator that moves to an enclosing block.
+
+    Args:
+        place: The block of the operator.
+        target: The destination.
+    """
+    while place.outer is not None and place.outer is not target:
+        place = place.outer
+    assert place.owner is not None
+    return f"hoisted out of `{place.owner.name}`"
 
 
 def hoist_all(host: SymbolTable, ops: Iterable[Op]) -> None:
@@ -164,11 +177,11 @@ def reason_not_hoisted(op: Op, type_of: Callable[[str], Type]) -> str | None:
     if op.bodies():
         return "it owns blocks"
     if definition.may_fail(op.attrs):
-        return "it may fail, and a loop of no trips does not"
+        return "it may fail, and a loop without iterations does not"
     if is_random(op):
         return "it draws random numbers"
     if any(isinstance(type_of(n), ListType) for n in (*op.reads(), *op.binds())):
-        return "it handles lists"
+        return "it reads or returns a list"
     return None
 
 

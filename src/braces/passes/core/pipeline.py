@@ -5,8 +5,8 @@ description: the `results` of its main block and its `updates`. A pass that serv
 keeps both: the same number of results, in order and of the same types, and next values for the
 same persistable variables. The names of the values that compute them are up to the pass.
 
-`note` records an action of a pass at a place, or its reason to leave the place alone.
-`Program.explain` collects these notes.
+`note` records a decision of a pass about a place: an action, or a missed optimization with its
+reason (LLVM: optimization remark). `Program.explain` collects these notes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from braces.builder.builder import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
-from braces.ir.records import VALUE, ProgramDef
+from braces.ir.records import VALUE, ProgramDef, Source
 from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.verifier.program import check
 
@@ -29,6 +29,9 @@ VERIFY = "BRACES_VERIFY_PASSES"
 """Environment variable that turns on verification after every pass, trusted ones included."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
+NoteKind: TypeAlias = Literal["passed", "missed", "analysis"]
+"""Kind of a note: an action, a missed optimization, or a fact that is neither."""
+
 _notes: ContextVar[list[Note] | None] = ContextVar("braces_notes", default=None)
 
 
@@ -141,23 +144,38 @@ class Note:
 
     Attributes:
         where: The path of an operator or of a block, as `loop_0/body`; `""` is block 0.
-        what: The action taken there, or the reason for none.
+        what: The decision, as "inlined" or "not inlined: gradients recompute it".
+        kind: "passed" for an action, "missed" for a missed optimization, or "analysis".
+        source: The line of the user's program, if it is known.
     """
 
     where: str
     what: str
+    kind: NoteKind = "passed"
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        source = f" [{self.source}]" if self.source else ""
+        return f"{self.where or 'block 0'}: {self.what}{source}"
 
 
-def note(where: str, what: str) -> None:
-    """Record an action at a place, or the reason for none; for passes, while they run.
+def note(where: str, what: str, kind: NoteKind = "passed") -> None:
+    """Record a decision about a place, with its reason; for passes, while they run.
 
     Args:
         where: The path of an operator or of a block, as `loop_0/body`; `""` is block 0.
-        what: One sentence or part of one.
+        what: The decision and its reason, as "not inlined: gradients recompute it".
+        kind: "passed" for an action; "missed" for a missed optimization; "analysis" for a fact
+            that only `prog.explain(all=True)` prints.
     """
     notes = _notes.get()
     if notes is not None:
-        notes.append(Note(where, what))
+        notes.append(Note(where, what, kind))
+
+
+def is_collecting_notes() -> bool:
+    """Return whether notes are collected; if not, their reasons need not be computed."""
+    return _notes.get() is not None
 
 
 @contextmanager

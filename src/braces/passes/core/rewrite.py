@@ -155,7 +155,7 @@ def rewrite_loops(
     new_program = rewrite(program, loops_only) if contains_loops(program.main) else program
     for path in loops or ():
         if path not in seen_paths:
-            note(path, "is no loop of the program")
+            note(path, "not found: the program has no loop with this path", "missed")
     return new_program
 
 

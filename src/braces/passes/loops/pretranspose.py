@@ -23,6 +23,7 @@ from braces.ir.views import LoopView, PartitionView, view_of
 from braces.passes.batching.batching_rule import is_transpose
 from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
 from braces.passes.batching.iteration_space import trip_count
+from braces.passes.cleanup.loop_invariant_code_motion import hoisted_out_of
 from braces.passes.core.context import current_context
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, contains_loops, rewrite
@@ -39,7 +40,7 @@ def _hoist_transpose(op: Op, place: InsertionPoint) -> Replacement:
     target = _hoist_target(op, place)
     if target is place:
         return op
-    note(place.where(op), "is what products of each trip read, and runs once before the loop")
+    note(place.where(op), f"{hoisted_out_of(place, target)}: matrix products read it")
     return place.lift(op, target)
 
 

@@ -182,7 +182,7 @@ class _Rematerialization:
         size = format_gibibytes(sizes, trip_count(self.view, self.place))
         note(
             self.place.where(op),
-            f"computes `{param_names}` again: to keep it would take {size}",
+            f"rematerialized `{param_names}`: saving would take {size}",
         )
         for item in self.recomputable:
             self.values.setdefault(item.maker.origin.name, self._available_values(item.maker))

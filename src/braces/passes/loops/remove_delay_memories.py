@@ -47,7 +47,7 @@ def _remove_delays(view: LoopView, op: Op, place: InsertionPoint) -> Replacement
         memory = delay.memory
         with place.building():
             scanned_rows, final = delay.build()
-        note(place.where(op), f"cuts `{memory.param}` from rows: it held them for a trip")
+        note(place.where(op), delay.remark)
         finals[memory.final] = final.name
         view = replace(
             view,
@@ -97,6 +97,12 @@ class _Delay:
             if stacked:
                 return cls(memory, source, stacked[0], view.reverse, place)
         return None
+
+    @property
+    def remark(self) -> str:
+        """The note about the removal."""
+        name = self.memory.param
+        return f"carry `{name}` removed: it is `{self.memory.next}` of the previous iteration"
 
     def build(self) -> tuple[Var, Var]:
         """Build the delayed stack and the final value."""

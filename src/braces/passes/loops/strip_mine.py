@@ -65,11 +65,15 @@ def _strip_mine_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replaceme
     if trips.length % chunk_size != 0 and any(map(_too_large(trips), _stacked_names(view))):
         note(
             place.where(op),
-            "computes all in each trip: chunks would copy what it cuts or stacks",
+            "not strip-mined: scanned inputs and stacked outputs are too large to copy",
+            "missed",
         )
         return op
     size = format_gibibytes(byte_sizes, trips.length)
-    note(place.where(op), f"has chunks of {chunk_size} trips: all at once would take {size}")
+    note(
+        place.where(op),
+        f"strip-mined into chunks of {chunk_size} iterations: all at once take {size}",
+    )
     with place.building():
         return build_segments(view, place, chunk_size, recompute=False)
 

@@ -45,10 +45,12 @@ from braces.passes.batching.iteration_space import (
     is_expensive,
     remove_ops,
 )
+from braces.passes.batching.remarks import note_staying
 from braces.passes.core.context import current_context, exceeds_limit
 from braces.passes.core.dataflow import adds_no_bytes, fixpoint, needed_values
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
+from braces.passes.loops.vectorize_before import movable_ops
 
 
 def vectorize_after(program: ProgramDef) -> ProgramDef:
@@ -63,8 +65,10 @@ def _vectorize_epilogue(view: LoopView, op: Op, place: InsertionPoint) -> Replac
     tail = _Epilogue(trips)
     where = place.where(op)
     for reduction in tail.unmoved_reductions():
-        note(where, f"adds up `{reduction.name}` trip by trip: a trip reads much for it")
-    if not trips.move(op, tail.ops, tail.stacked(), "after the last"):
+        what = "not vectorized: the operands of one iteration are large"
+        note(f"{where}/body/{reduction.name}", what, "missed")
+    note_staying(trips, op, {*movable_ops(trips), *tail.candidates})
+    if not trips.move(op, tail.ops, tail.stacked(), "after the loop"):
         return op
     return _build_distributed(trips, tail, op)
 

@@ -31,6 +31,7 @@ from braces.passes.batching.iteration_space import (
     is_expensive,
     remove_ops,
 )
+from braces.passes.batching.remarks import note_recurrence
 from braces.passes.core.context import current_context, exceeds_limit
 from braces.passes.core.dataflow import select_with_producers
 from braces.passes.core.pipeline import Pass
@@ -49,7 +50,8 @@ def _vectorize_prologue(view: LoopView, op: Op, place: InsertionPoint) -> Replac
         return op
     movable = movable_ops(trips)
     moved = _select_movable(trips, movable)
-    if not trips.move(op, moved, _outputs_of(moved), "before the first"):
+    note_recurrence(trips, op)
+    if not trips.move(op, moved, _outputs_of(moved), "before the loop"):
         return op
     with place.building():
         for moved_op in moved:

@@ -43,6 +43,13 @@ class Candidate(ABC):
         """All operators that the fused product replaces."""
         return self.ops
 
+    @property
+    def relation(self) -> str:
+        """Relation of the products, for notes."""
+        separate = {operand.name(self.ops[0]) for operand in self.joint.operands}
+        shared = [name for name in self.ops[0].reads() if name not in separate]
+        return f"that share `{'`, `'.join(shared)}`"
+
 
 @dataclass(frozen=True, eq=False)
 class InvariantCandidate(Candidate):
@@ -135,6 +142,11 @@ class SumOfProducts(InvariantCandidate):
         """The loop-variant operands, and the axis on which they are concatenated."""
         operand = self.joint.operands[self.varying]
         return frozenset(self.operands[self.varying]), operand.axis
+
+    @property
+    def relation(self) -> str:
+        """Relation of the products, for notes."""
+        return "that are added"
 
     @property
     def anchors(self) -> tuple[Op, ...]:

@@ -19,7 +19,7 @@ from braces.ir.walk import names_bound_by, producers, rename_op
 from braces.passes.batching.iteration_space import reason_not_vectorizable
 from braces.passes.cleanup.cse import cse_key, equal_attributes
 from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
-from braces.passes.core.pipeline import note
+from braces.passes.core.pipeline import is_collecting_notes, note
 from braces.passes.core.random_effects import is_random
 from braces.passes.matmul.fusion_candidates import (
     AccumulatorGroup,
@@ -58,6 +58,7 @@ class FusionGroups:
     def choose(self) -> bool:
         """Choose the groups, the largest first; return whether there are any."""
         place, used = self.block.where, set[str]()
+        self._note_different_shapes(place)
         candidates = [*self._shared_groups(), *self._sum_groups()]
         for candidate in sorted(candidates, key=lambda group: -len(group.ops)):
             remaining = candidate.without(used)
@@ -103,6 +104,22 @@ class FusionGroups:
             for place in (BEFORE, WITHIN):
                 members = tuple(op for op in ops if self._final_place(op) == place)
                 yield SharedOperandGroup(members, joint, stays=place == WITHIN)
+
+    def _note_different_shapes(self, place: str) -> None:
+        """Note the products that share an operand and differ in the shape of the other."""
+        if not is_collecting_notes():
+            return
+        names_by_shared: dict[Key, dict[Key, set[str]]] = {}
+        for op, joint in self._fusion_axes:
+            if joint.out is not None and not any(self._varies(op, joint)):
+                *shared, kinds = joint.alike(op, self.trips.type_of)
+                names_by_kind = names_by_shared.setdefault(tuple(shared), {})
+                names_by_kind.setdefault((joint.operands, kinds), set()).add(op.name)
+        for names_by_kind in names_by_shared.values():
+            names = sorted(set[str]().union(*names_by_kind.values()))
+            if len(names) > 1 and all(len(alike) == 1 for alike in names_by_kind.values()):
+                what = f"not fused ({_format_names(names)}): shapes or dtypes differ"
+                note(place, what, "missed")
 
     def _sum_groups(self) -> Iterator[SumOfProducts]:
         """Yield groups of added products with one loop-variant operand each."""
@@ -230,7 +247,7 @@ class FusionGroups:
         reason = self._reason_not_fused(group)
         if reason is not None:
             products = _format_names(member.name for member in group.ops)
-            note(place, f"makes {products} one by one: {reason}")
+            note(place, f"not fused ({products}): {reason}", "missed")
         return reason is None
 
     def _reason_not_fused(self, group: InvariantCandidate) -> str | None:
@@ -238,19 +255,20 @@ class FusionGroups:
         sizes, names = self.trips.sizes_of(group.invariant), _format_names(group.invariant)
         trips, machine = self.trips.length, current_context().target
         if len(group.ops) < group.min_products:
-            return f"there are only {len(group.ops)} to add"
+            return f"the sum has only {len(group.ops)} products"
         if exceeds_limit(sizes, machine.stacked_bytes):
-            return f"together {names} would take {format_gibibytes(sizes)} more"
+            return f"concatenating {names} would take {format_gibibytes(sizes)}"
         if not self.block.together:
             return reason_not_vectorizable(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:
-            return f"there are only {trips} trips"
+            return f"the loop has only {trips} iterations"
         stays = isinstance(group, SharedOperandGroup) and group.stays
         large = stays and exceeds_limit(sizes, machine.joined_bytes)
-        return f"together {names} are large" if large else None
+        return f"{names} are large" if large else None
 
     def _add_group(self, group: Candidate, place: str) -> None:
-        note(place, f"makes one product of {_format_names(op.name for op in group.ops)}")
+        names = _format_names(op.name for op in group.ops)
+        note(place, f"fused {len(group.ops)} {group.ops[0].type}s {group.relation}: {names}")
         self.at |= dict.fromkeys((op.name for op in group.anchors), group)
         self.gone.update(op.name for op in group.replaced if op not in group.anchors)
 

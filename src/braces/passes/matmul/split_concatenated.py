@@ -173,23 +173,26 @@ class _SplitRule:
         parts: dict[str, _ConcatProduct | _ProductSlice],
     ) -> bool:
         """Return whether the split products are valid and fit into memory."""
-        place, byte_sizes = self.block.where, self.trips.sizes_of([invariant_name])
+        where, byte_sizes = (
+            f"{self.block.path}/{op.name}",
+            self.trips.sizes_of([invariant_name]),
+        )
         trips, machine = self.trips.length, current_context().target
         if exceeds_limit(byte_sizes, machine.stacked_bytes):
             added = format_gibibytes(byte_sizes)
-            size = f"the parts of `{invariant_name}` would take {added} more"
-            note(place, f"keeps `{op.name}` whole: {size}")
+            what = f"not split: the parts of `{invariant_name}` would take {added} more"
+            note(where, what, "missed")
             return False
         if isinstance(trips, int) and trips < machine.few_trips:
-            note(place, f"keeps `{op.name}` whole: there are only {trips} trips")
+            note(where, f"not split: the loop has only {trips} iterations", "missed")
             return False
         sizes = [size for name, part in parts.items() for size in self._sizes(name, part)]
         many = len(joint.operands)
         if not all(joint.holds(op, [size] * many, self.trips.type_of) for size in sizes):
             return False
         is_movable = joint.out is None or any(name in self.block.after for name in parts)
-        reason = "can leave it" if is_movable else "is not read"
-        note(place, f"takes `{op.name}` apart, of which some {reason}")
+        reason = "one part can leave the loop" if is_movable else "a part is not read"
+        note(where, f"split into products of its parts: {reason}")
         self.gone.update([op.name] if joint.out is not None else [])
         return True
 

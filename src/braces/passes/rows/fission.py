@@ -51,8 +51,8 @@ from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.passes.rows.fission_parts import Part, StepFission
 
-NOTES = {Part.PROLOGUE: "needs slices alone", Part.EPILOGUE: "no later trip needs"}
-"""Property of the operators of a part, for `explain`."""
+REASONS = {Part.PROLOGUE: "no carry is read", Part.EPILOGUE: "no carry depends on it"}
+"""Reasons for a separate branch of the operators of a part."""
 
 
 def split_ragged_steps(program: ProgramDef) -> ProgramDef:
@@ -77,15 +77,16 @@ def _split_step(op: Op, place: InsertionPoint) -> Replacement:
         return op
     step = StepFission(view, trips)
     if step.waiting:
-        why = "though it needs slices alone: which rows run is not known before"
-        note(place.where(op), f"computes {_format_names(step.waiting)} in each trip, {why}")
+        why = "the active batch elements are unknown before the loop"
+        names = _format_names(step.waiting)
+        note(place.where(op), f"prologue not split off ({names}): {why}", "missed")
     parts = {part: step.ops_of(part) for part in Part if part is not Part.SHARED}
     if sum(map(bool, parts.values())) < 2:
         return op
-    for part, why in NOTES.items():
+    for part, why in REASONS.items():
         if parts[part]:
             names = _format_names(parts[part])
-            note(place.where(op), f"has what {why} in a branch of its own: {names}")
+            note(place.where(op), f"{part.name.lower()} split off ({names}): {why}")
     with place.building():
         return _build_parts(place, step, parts)
 

@@ -36,7 +36,7 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
     def rule(op: Op, place: InsertionPoint) -> Replacement:
         if not needs_mask(op):
             return op
-        note(place.where(op), "leaves padding out of what mixes rows")
+        note(place.where(op), "masked: padding reaches no operator that mixes batch elements")
         return masked_branch(place.program, place.table, op)
 
     ops = (op for body, _ in all_bodies(program.main) for op in body.ops if op.bodies())

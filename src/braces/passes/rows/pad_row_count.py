@@ -39,7 +39,7 @@ from braces.passes.cleanup.inline import inline_blocks
 from braces.passes.core.pipeline import Note, Pass, collect_notes, note
 from braces.passes.verifier.program import next_dim_number
 
-EXACT = "keeps exact sizes, each of which is compiled"
+EXACT = "not padded, so each size is compiled"
 
 
 def pad_for_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
@@ -80,7 +80,7 @@ def pad_data_dependent_sizes(
         if name := padded_size(op):
             size_ops.setdefault(name, op)
         elif name := data_dependent_size(op):
-            note(op.name, f"{EXACT}: `{name}` is whatever {op.type} says")
+            note(op.name, f"{EXACT}: `{op.type}` supports no padding of `{name}`", "missed")
     for name, op in size_ops.items():
         if not again and op.attrs[OPS.get(op.type).roles["Roomy"]]:
             padded_dims.append(name)
@@ -88,14 +88,15 @@ def pad_data_dependent_sizes(
         if any(
             isinstance(type_, TensorType) and _mentions(type_, name) for type_ in fixed_types
         ):
-            note(op.name, f"{EXACT}: `{name}` is a size of what is fed or persists")
+            what = f"{EXACT}: a feed or a persistable variable has the size `{name}`"
+            note(op.name, what, "missed")
             continue
         try:
             body = _mask_dim(body, name)
         except BracesError as error:
-            note(op.name, f"{EXACT}: {error.what} {error.at or ''}".rstrip())
+            note(op.name, f"{EXACT}: {error.what} {error.at or ''}".rstrip(), "missed")
             continue
-        note(op.name, f"has room for more than `{name}` rows")
+        note(op.name, f"padded: `{name}` becomes a capacity")
         padded_dims.append(name)
     return program if body is program.main else program.with_(main=body), tuple(padded_dims)
 

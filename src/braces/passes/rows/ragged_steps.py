@@ -253,9 +253,9 @@ def ragged_steps(by: str, *loops: str) -> Pass:
 
     def rule(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
         if not view.counted:
-            note(place.where(op), "stays as it is: a value tells how many trips it makes")
+            note(place.where(op), "not masked: iteration count is unknown", "missed")
             return op
-        note(place.where(op), f"runs as many trips for each row as `{by}` says")
+        note(place.where(op), f"masked: iterations of a batch element are limited by `{by}`")
         with place.building():
             return _with_lengths(view, place, _check_lengths(place.var(by)))
 

@@ -138,7 +138,7 @@ def _disable_training(op: Op, place: InsertionPoint) -> Replacement:
     role = None if definition is None else definition.roles.get("Training")
     if definition is None or role is None or op.attrs.get(role) is False:
         return op
-    note(place.where(op), "is out of training")
+    note(place.where(op), "switched to inference mode")
     inputs = {slot: v for slot, v in op.inputs.items() if slot not in definition.training_only}
     return op.with_(inputs=inputs, attrs={**op.attrs, role: False})
 

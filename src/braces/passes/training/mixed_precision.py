@@ -74,7 +74,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
     def rule(op: Op, place: InsertionPoint) -> Replacement:
         if op.type not in PRODUCTS or not _is_wide(op, place):
             return op
-        note(place.where(op), f"multiplies in {narrow.name}")
+        note(place.where(op), f"computed in {narrow.name}")
         with place.building():
             return _build_narrow(op, place, narrow)
 
