@@ -211,7 +211,7 @@ def test_changes_and_missed_optimizations_are_printed_and_nothing_else() -> None
     )
     everything = str(explained(passes=passes, all=True))
     assert "vectorize_after: " in everything
-    assert "cse: Eliminate common subexpressions.\n" in everything
+    assert "cse: Compute common subexpressions once.\n" in everything
     assert "second: no expensive operator can move after the loop\n" in everything
 
 
