@@ -71,7 +71,7 @@ class ConstructChange:
     def __str__(self) -> str:
         return "\n    ".join([self._headline, *self._costs[1:], *map(str, self.notes)])
 
-    def shown(self, notes: Container[Note]) -> list[str]:
+    def changes(self, notes: Container[Note]) -> list[str]:
         """Return the entries without some notes; without its own line if it is unchanged."""
         remarks = _format_notes(self.notes, notes)
         if self.same:
@@ -144,7 +144,7 @@ class PassReport:
         Args:
             notes: The notes to print.
         """
-        constructs = [line for part in self.constructs for line in part.shown(notes)]
+        constructs = [line for part in self.constructs for line in part.changes(notes)]
         others = _format_notes(self.notes, notes)
         lines = [*map(str, self.blocks), *constructs, *others, *self._total]
         return self._format(lines) if lines else ""

@@ -40,13 +40,13 @@ class CarryDependence:
     def in_loop(cls, view: LoopView) -> Self:
         """Return the carry dependence of a loop (forward dataflow)."""
         carries = tuple(memory.param for memory in view.memories)
-        found = cls(carries, {name: frozenset([name]) for name in carries}, {})
+        dependence = cls(carries, {name: frozenset([name]) for name in carries}, {})
         for op in view.content.ops:
-            read = found.read_by(op)
-            if read:
-                found.of.update(dict.fromkeys(op.binds(), read))
-                found.maker.update(dict.fromkeys(op.binds(), op))
-        return found
+            carries_read = dependence.read_by(op)
+            if carries_read:
+                dependence.of.update(dict.fromkeys(op.binds(), carries_read))
+                dependence.maker.update(dict.fromkeys(op.binds(), op))
+        return dependence
 
     def read_by(self, op: Op) -> frozenset[str]:
         """Return the carries that an operator depends on."""
