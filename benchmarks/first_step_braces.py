@@ -14,7 +14,7 @@ def train(model: str, values: Arrays | None = None, steps: int = 1) -> list[Any]
     with br.Program() as prog:
         x = br.data("x", ["batch", *images.shape[1:]])
         y = br.data("y", ["batch"], dtype="int32")
-        loss = br.mean(br.softmax_cross_entropy(NETS[model](x), y))
+        loss = br.softmax_cross_entropy(NETS[model](x), y)
         br.optimizer.adam(learning_rate=1e-3).minimize(loss)
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope, seed=0)

@@ -143,7 +143,8 @@ def build(settings: Settings, steps: int) -> Net:
             easy.add_output(easy.add_input(glanced))
         logits = choice()
         loss = br.mean(
-            br.softmax_cross_entropy(logits, digit) + br.softmax_cross_entropy(glanced, digit),
+            br.softmax_cross_entropy(logits, digit, reduction="none")
+            + br.softmax_cross_entropy(glanced, digit, reduction="none"),
             name="loss",
         )
         accuracy = br.accuracy(logits, digit, name="accuracy")

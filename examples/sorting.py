@@ -97,7 +97,7 @@ def build(settings: Settings) -> Net:
                     h = h + forward(br.layer_norm(h, name="norm"), settings)
         with br.block("head"):
             logits = br.fc(br.layer_norm(h, name="norm"), DIGITS, name="out")
-            loss = br.mean(br.softmax_cross_entropy(logits, br.sort(digits)))
+            loss = br.softmax_cross_entropy(logits, br.sort(digits))
         rises = settings.steps // 10 + 1
         rate = br.optimizer.warmup_cosine_decay_schedule(
             0.0, settings.learning_rate, rises, settings.steps

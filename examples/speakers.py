@@ -152,7 +152,7 @@ def build(settings: Settings, training: Utterances, steps: int) -> Net:
         counts = br.reshape(br.cast(lengths, "float32"), [-1, 1])
         heard = br.sum(br.concat(ways, axis=-1), axis=1) / counts
         logits = br.fc(br.dropout(heard, settings.dropout), SPEAKERS, name="speaker_logits")
-        loss = br.mean(br.softmax_cross_entropy(logits, speaker), name="loss")
+        loss = br.softmax_cross_entropy(logits, speaker, name="loss")
         accuracy = br.accuracy(logits, speaker, name="accuracy")
         rate = br.optimizer.cosine_decay_schedule(settings.learning_rate, steps)
         br.optimizer.adam(learning_rate=rate).minimize(loss)

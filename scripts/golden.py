@@ -85,7 +85,7 @@ def rnn() -> tuple[Feed, list[br.Var]]:
         h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)
         h.update(br.tanh(h.pre(1) @ w + row))
         net.add_output(h.pre(1))
-    loss = br.mean(br.softmax_cross_entropy(cell.final(h), y)) + br.mean(cell() ** 2)
+    loss = br.softmax_cross_entropy(cell.final(h), y) + br.mean(cell() ** 2)
     rate = br.optimizer.exponential_decay(0.1, 2, 0.5)
     br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(rate)).minimize(
         loss
@@ -234,7 +234,7 @@ def write_net(folder: Path) -> None:
         x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
         hidden = br.batch_norm(br.fc(x, 4, act="tanh"))
         logits = br.fc(br.dropout(hidden, 0.5), 3, name="out")
-        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        loss = br.softmax_cross_entropy(logits, y)
         br.optimizer.adamw(1e-2).minimize(loss)
     feed = {"x": rng.normal(size=(4, 3)).astype("f4"), "y": np.array([0, 1, 2, 0], "i4")}
     exe, scope = br.Executor(), br.Scope()
@@ -250,7 +250,7 @@ def write_net(folder: Path) -> None:
         {"logits": logits},
         programs={"train": train},
     )
-    br.save_checkpoint(folder / "net.checkpoints", scope, step=3, data_position={"epoch": 1})
+    br.save_checkpoint(scope, folder / "net.checkpoints", step=3, data_position={"epoch": 1})
     br.save_parameters(scope, folder / "net.safetensors")
     feed.pop("y")
     predict = br.prune(program.for_test(), [logits])

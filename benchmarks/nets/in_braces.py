@@ -20,7 +20,7 @@ def program(net: Net) -> tuple[br.Program, br.Var]:
             for name, value in net.batch().items()
         }
         logits = LOGITS[type(net)](net, given["x"])
-        loss = br.mean(br.softmax_cross_entropy(logits, given["y"]))
+        loss = br.softmax_cross_entropy(logits, given["y"])
         br.optimizer.adam(RATE).minimize(loss)
     return prog, loss
 

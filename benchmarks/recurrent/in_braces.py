@@ -50,7 +50,9 @@ def program(task: Task) -> tuple[br.Program, br.Var]:
             for memory, value in zip(state, after, strict=True):
                 memory.update(value)
             logits = after[0] @ p["wo"] + p["bo"]
-            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
+            net.add_output(
+                br.softmax_cross_entropy(logits, net.add_input(labels), reduction="none")
+            )
         loss = br.mean(rnn())
         br.optimizer.sgd(RATE).minimize(loss)
     return prog, loss

@@ -188,7 +188,9 @@ def teach(heard: Heard, phonemes: br.Var, m: br.Var, settings: Settings) -> br.V
     logits = layer(rnn(), SOUNDS, "phoneme")
     at = br.arange(phonemes.shape[1], dtype="int32")
     there = br.cast(br.expand_dims(at, 0) < br.expand_dims(m, 1), "float32")
-    return br.sum(br.softmax_cross_entropy(logits, phonemes) * there) / br.sum(there)
+    return br.sum(
+        br.softmax_cross_entropy(logits, phonemes, reduction="none") * there
+    ) / br.sum(there)
 
 
 def speak(heard: Heard, settings: Settings) -> tuple[br.Var, br.Var]:

@@ -35,7 +35,7 @@ with br.Program() as program:
     words = br.data("words", [LENGTH, "n"], dtype="int32")
     nothing = br.zeros([words.shape[1], UNITS])
     _, logits = br.scan(lambda h, ids: step(ids, h)[::-1], nothing, words[:-1])
-    loss = br.softmax_cross_entropy(logits, words[1:], reduction="mean")
+    loss = br.softmax_cross_entropy(logits, words[1:])
     first = br.data("first", ["m"], dtype="int32")
     nothing = br.zeros([first.shape[0], UNITS])
     best = br.decoding.beam_search(step, nothing, 5, start=first, end=0, max_length=LENGTH)

@@ -26,7 +26,7 @@ with br.Program() as program:
         h = br.relu(br.batch_norm(br.conv2d(h, channels, 3, padding=1)))
     logits = br.fc(br.dropout(br.flatten(br.max_pool2d(h, 2)), 0.3), 10)
     right = br.mean(br.argmax(logits, axis=1) == y)
-    loss = br.softmax_cross_entropy(logits, y, reduction="mean")
+    loss = br.softmax_cross_entropy(logits, y)
     br.optimizer.adam(2e-3).minimize(loss)
 
 

@@ -28,7 +28,7 @@ with br.Program() as program:
     program.update(h, h_next)
     program.update(c, c_next)
     logits = br.fc(out, len(LETTERS))
-    loss = br.softmax_cross_entropy(logits, ids[:, 1:], reduction="mean")
+    loss = br.softmax_cross_entropy(logits, ids[:, 1:])
     bits = loss / np.log(2)
     br.optimizer.adam(3e-3).minimize(loss)
 

@@ -45,7 +45,7 @@ with br.Program() as program:
         w = br.parameter(f"w{i}", [64, size], br.init.uniform(-1.0, 1.0))
         h = br.layer_norm((br.relu(h) if i else h) @ rounded(w), name=f"norm{i}")
     right = br.mean(br.argmax(h, axis=1) == y)
-    loss = br.softmax_cross_entropy(h, y, reduction="mean")
+    loss = br.softmax_cross_entropy(h, y)
     br.optimizer.adam(3e-3).minimize(loss)
 
 

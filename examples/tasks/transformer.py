@@ -46,7 +46,7 @@ with br.Program() as program:
     text = br.data("text", ["n", "length"], dtype="int32")
     empty = [layers.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
     logits, _ = net(text, empty)
-    loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
+    loss = br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:])
     _, read = net(text[:, : ASKED - 1], empty)
     start, room = text[:, ASKED - 1], LENGTH - ASKED
     written = br.decoding.greedy(next_digit, read, start=start, end=END, max_length=room)

@@ -58,7 +58,7 @@ with br.Program() as program:
         stack.update(br.cond(id_ < MAX, number, operation, id_, stack))
     logits = br.fc(rnn.final(stack)[:, 0], 10)
     right = br.mean(br.argmax(logits, axis=1) == values)
-    loss = br.softmax_cross_entropy(logits, values, reduction="mean")
+    loss = br.softmax_cross_entropy(logits, values)
     br.optimizer.adam(3e-3).minimize(loss)
 
 

@@ -41,7 +41,7 @@ avg_pool br.avg_pool2d(x, window)
 backward br.append_backward(loss)
 batchnorm1d br.batch_norm(x)
 batchnorm2d br.batch_norm(x)
-bce br.sigmoid_binary_cross_entropy(logits, target, reduction="mean")
+bce br.sigmoid_binary_cross_entropy(logits, target)
 bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
 bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
@@ -185,7 +185,7 @@ jit br.Executor(): it compiles
 kl_div br.losses.kl_div_loss(log_prediction, target)
 kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
 kthvalue br.sort(x, axis)
-l1_loss br.absolute_error(prediction, target, reduction="mean")
+l1_loss br.absolute_error(prediction, target)
 lax br.scan, br.cond and br.while_loop: they are in br itself
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
@@ -223,7 +223,7 @@ max_unpool br.layers.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
 mode br.unique(x), whose counts say it
-mse_loss br.squared_error(prediction, target, reduction="mean")
+mse_loss br.squared_error(prediction, target)
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multi_dot br.matmul(br.matmul(x, y), z)
 multinomial br.random.categorical(logits)
@@ -234,7 +234,7 @@ ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
 next_count a memory of a loop, or br.state for what outlives a run
-nll br.losses.nll_loss(log_probabilities, labels)
+nll br.losses.nll_loss(log_probs, labels)
 nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
 no_grad br.stop_gradient(x)

@@ -119,7 +119,7 @@ def test_a_model_predicts_the_same_and_trains_on(path: Path, mode: str) -> None:
 @each(VERSIONS)
 def test_a_checkpoint_and_a_file_of_parameters_hold_the_same_values(path: Path) -> None:
     known, restored, loaded = run_of(path / "net")["state"], br.Scope(), br.Scope()
-    info = br.load_checkpoint(path / "net.checkpoints", restored)
+    info = br.load_checkpoint(restored, path / "net.checkpoints")
     assert (info.step, info.data_position) == (3, {"epoch": 1})
     br.load_parameters(loaded, path / "net.safetensors")
     assert known

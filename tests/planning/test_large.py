@@ -27,7 +27,7 @@ def model(
                 name=f"layer{at}",
             )  # fmt: skip
         scores = br.fc(br.layer_norm(x), vocabulary, bias=False, name="head")
-        br.optimizer.adam(1e-3).minimize(br.mean(br.softmax_cross_entropy(scores, after)))
+        br.optimizer.adam(1e-3).minimize(br.softmax_cross_entropy(scores, after))
     return program
 
 

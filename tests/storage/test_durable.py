@@ -60,7 +60,7 @@ WRITERS: dict[str, tuple[str, Writer]] = {
     "page": ("p.html", lambda path: program().to_html(path)),
     "parameters": ("w.safetensors", lambda path: br.save_parameters(scope(), path)),
     "model": ("m.model", lambda path: br.save_model(path, program(), scope(), ["x"], ["y"])),
-    "checkpoint": (STEP, lambda path: br.save_checkpoint(path.parent, scope(), 7)),
+    "checkpoint": (STEP, lambda path: br.save_checkpoint(scope(), path.parent, 7)),
     "checkpoint in the background": (STEP, in_background),
     "braces prune": ("p.braces", command("prune", "--targets", "y")),
     "braces prune --text": ("p.txt", command("prune", "--targets", "y", "--text")),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -221,6 +223,25 @@ def test_a_failed_save_leaves_the_old_file(
         save_parameters(scope, tmp_path / "p")
     assert (tmp_path / "p").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        ("save_parameters", lambda path, scope: br.save_parameters(path, scope)),
+        ("load_parameters", lambda path, scope: br.load_parameters(path, scope)),
+        ("save_checkpoint", lambda path, scope: br.save_checkpoint(path, scope, 1)),
+        ("load_checkpoint", lambda path, scope: br.load_checkpoint(path, scope)),
+        ("save_model", lambda path, scope: br.save_model(scope, br.Program(), path, [], [])),
+    ],
+)
+def test_arguments_in_another_order_are_refused(
+    call: str, wrong: Callable[[Any, Any], object], scope: br.Scope, tmp_path: Path
+) -> None:
+    message = rf"br.Scope for `scope`, got PosixPath\.[\s\S]*Call br\.{call}\("
+    with pytest.raises(br.DTypeError, match=message):
+        wrong(tmp_path / "file", scope)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_closed_scope_is_refused(scope: br.Scope, tmp_path: Path) -> None:

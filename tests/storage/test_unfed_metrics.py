@@ -36,7 +36,7 @@ def classifier(*, trained: bool = True, blocks: bool = False) -> Model:
         else:
             logits = br.fc(x, 4, name="out")
             accuracy = br.metrics.accuracy(logits, y)
-        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        loss = br.softmax_cross_entropy(logits, y)
         if trained:
             br.optimizer.adam(0.1).minimize(loss)
     scope = br.Executor(mode="interpret").init(program)

@@ -80,7 +80,9 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "batch_norm": lambda: br.batch_norm(x(4, 8)),
     "bilinear": lambda: br.layers.bilinear(x(4), state(3), 2),
     "channel_shuffle": lambda: br.layers.channel_shuffle(x(4, 8), 2),
-    "conditional_random_field": lambda: br.layers.conditional_random_field(x(5, 3), ids(5)),
+    "conditional_random_field": lambda: br.layers.conditional_random_field(
+        x(5, 3), ids(5), reduction="none"
+    ),
     "conv1d": lambda: br.conv1d(x(4, 8), 2, 3, act="relu"),
     "conv2d": lambda: br.conv2d(x(4, 8, 8), 2, 3, act="relu"),
     "conv3d": lambda: br.conv3d(x(4, 8, 8, 8), 2, 3, act="relu"),
@@ -90,7 +92,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "conv_transpose2d": lambda: br.layers.conv_transpose2d(x(4, 8, 8), 2, 3, act="relu"),
     "conv_transpose3d": lambda: br.layers.conv_transpose3d(x(4, 8, 8, 8), 2, 3, act="relu"),
     "ctc_greedy_decode": lambda: br.layers.ctc_greedy_decode(x(6, 4)),
-    "ctc_loss": lambda: br.losses.ctc_loss(x(6, 4), ids(2)),
+    "ctc_loss": lambda: br.losses.ctc_loss(x(6, 4), ids(2), reduction="none"),
     "depthwise_conv1d": lambda: br.layers.depthwise_conv1d(x(4, 8), 3, act="relu"),
     "depthwise_conv2d": lambda: br.layers.depthwise_conv2d(x(4, 8, 8), 3, act="relu"),
     "dropout": lambda: br.dropout(x(4), 0.5),

@@ -147,7 +147,9 @@ def tagger(
                 x = x * br.log(net.add_input(scale))
             kept, nexts = recurring(net, cell, x, ids.shape[1], parameter)
             logits = nexts[0] @ parameter(WIDTH, CLASSES) + parameter(CLASSES)
-            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
+            net.add_output(
+                br.softmax_cross_entropy(logits, net.add_input(labels), reduction="none")
+            )
             net.add_output(nexts[0])
         losses, states = rnn()
         loss = br.sum(losses) + br.sum(br.sin(rnn.final(kept[0])))

@@ -65,7 +65,7 @@ def build(settings: Settings, steps: int) -> Net:
         image = br.data("image", ["batch", ROWS, COLUMNS])
         digit = br.data("digit", ["batch"], dtype="int32")
         logits = fc(read_rows(image, settings.units), CLASSES, name="digit_logits")
-        loss = br.mean(br.softmax_cross_entropy(logits, digit), name="loss")
+        loss = br.softmax_cross_entropy(logits, digit, name="loss")
         accuracy = br.accuracy(logits, digit, name="accuracy")
         rate = optimizer.cosine_decay_schedule(settings.learning_rate, steps)
         optimizer.adam(learning_rate=rate).minimize(loss)

@@ -29,7 +29,12 @@ from braces.runtime.devices.device_placement import read_sharded_variables
 from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
 from braces.storage.background_write import BackgroundWrite
-from braces.storage.parameters import host_arrays, names_with_value, put_arrays
+from braces.storage.parameters import (
+    check_scope,
+    host_arrays,
+    names_with_value,
+    put_arrays,
+)
 from braces.storage.shard_plan import ShardPlan
 from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
 from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
@@ -76,7 +81,7 @@ class Checkpoint:
     save fail in all.
 
     Args:
-        directory: The folder; created if missing.
+        folder: The folder; created if missing.
         keep: The number of newest checkpoints to keep; `None` keeps all.
         keep_every: Checkpoints of steps divisible by this number are kept as well.
 
@@ -96,22 +101,22 @@ class Checkpoint:
 
     def __init__(
         self,
-        directory: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
         *,
         keep: int | None = 3,
         keep_every: int | None = None,
     ) -> None:
-        self.directory = Path(directory)
+        self.folder = Path(folder)
         self.keep = _positive(keep, "keep")
         self.keep_every = _positive(keep_every, "keep_every")
         self._writing: BackgroundWrite | None = None
-        os.makedirs(self.directory, exist_ok=True)
+        os.makedirs(self.folder, exist_ok=True)
 
     @property
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""
         self.wait()
-        return list(_find_checkpoints(self.directory))
+        return list(_find_checkpoints(self.folder))
 
     def save(self, scope: Scope, step: int, data_position: Any = None) -> None:
         """Copy all initialized variables of a scope, and write them in the background.
@@ -162,7 +167,7 @@ class Checkpoint:
         if not self.steps and step is None:
             _agree_on_step("none", layout)
             return None
-        return load_checkpoint(self.directory, scope, step, layout=layout)
+        return load_checkpoint(scope, self.folder, step, layout=layout)
 
     def wait(self) -> None:
         """Wait until nothing is being written; raise the error of a failed write."""
@@ -191,13 +196,11 @@ class Checkpoint:
         self, scope: Scope, step: int, data_position: Any, *, copy: bool
     ) -> Callable[[], None]:
         step = _checked_step(step)
-        later = [
-            saved_step for saved_step in _find_checkpoints(self.directory) if saved_step > step
-        ]
+        later = [saved for saved in _find_checkpoints(self.folder) if saved > step]
         if later:
             raise ProgramError(
                 f"There is a checkpoint of a later step already: {later[-1]}.",
-                given=f"step {step}, folder {self.directory}",
+                given=f"step {step}, folder {self.folder}",
                 fix="Go on from the newest, remove the later ones, or use another folder.",
             )
         position = _checked_position(data_position)
@@ -219,13 +222,13 @@ class Checkpoint:
         write_tensors(self._path(record["step"]), arrays, FORMAT, **record)
         for old in self._superseded():
             old.unlink(missing_ok=True)
-        remove_abandoned(self.directory, _find_checkpoints(self.directory))
+        remove_abandoned(self.folder, _find_checkpoints(self.folder))
 
     def _path(self, step: int) -> Path:
-        return self.directory / f"{_PREFIX}{step:012}.safetensors"
+        return self.folder / f"{_PREFIX}{step:012}.safetensors"
 
     def _superseded(self) -> list[Path]:
-        checkpoints = _find_checkpoints(self.directory)
+        checkpoints = _find_checkpoints(self.folder)
         newest = list(checkpoints)[-self.keep :] if self.keep else list(checkpoints)
         keep_interval = self.keep_every or math.inf
         return [
@@ -236,8 +239,8 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    directory: str | os.PathLike[str],
     scope: Scope,
+    folder: str | os.PathLike[str],
     step: int,
     data_position: Any = None,
     *,
@@ -245,12 +248,13 @@ def save_checkpoint(
     keep_every: int | None = None,
 ) -> None:
     """Write a checkpoint, and return when it is on the disk; see `Checkpoint`."""
-    Checkpoint(directory, keep=keep, keep_every=keep_every).save_now(scope, step, data_position)
+    check_scope("save_checkpoint(scope, folder, step)", scope)
+    Checkpoint(folder, keep=keep, keep_every=keep_every).save_now(scope, step, data_position)
 
 
 def load_checkpoint(
-    directory: str | os.PathLike[str],
     scope: Scope,
+    folder: str | os.PathLike[str],
     step: int | None = None,
     *,
     layout: Layout | None = None,
@@ -258,8 +262,8 @@ def load_checkpoint(
     """Restore the variables of a scope from a checkpoint; on failure the scope is unchanged.
 
     Args:
-        directory: The folder of the checkpoints.
         scope: The scope whose own variables are set.
+        folder: The folder of the checkpoints.
         step: The step of the checkpoint; by default the newest.
         layout: The sharding of values; see `Checkpoint.restore`.
 
@@ -270,13 +274,14 @@ def load_checkpoint(
         LayoutError: The layout does not fit the variables.
         ClusterError: The processes do not see the same checkpoints.
     """
-    checkpoints = _find_checkpoints(Path(directory))
+    check_scope("load_checkpoint(scope, folder)", scope)
+    checkpoints = _find_checkpoints(Path(folder))
     if not checkpoints or (step is not None and step not in checkpoints):
         raise CheckpointError(
             f"There is no checkpoint{'' if step is None else f' of step {step}'} "
-            f"in {os.fspath(directory)}.",
+            f"in {os.fspath(folder)}.",
             given=f"steps: {', '.join(map(str, checkpoints)) or 'none'}",
-            fix="Checkpoint(directory).restore(scope) gives None where there is none.",
+            fix="Checkpoint(folder).restore(scope) gives None where there is none.",
         )
     step = max(checkpoints) if step is None else step
     _agree_on_step(str(step), layout)
@@ -341,15 +346,15 @@ def _is_readable(path: Path) -> bool:
     return True
 
 
-def _find_checkpoints(directory: Path) -> dict[int, Path]:
+def _find_checkpoints(folder: Path) -> dict[int, Path]:
     """Return the complete checkpoints of a folder by step, in order."""
     try:
-        with os.scandir(directory) as entries:
+        with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.is_file()]
     except FileNotFoundError:
         return {}
     matches = filter(None, map(_NAME.fullmatch, names))
-    return dict(sorted((int(match[1]), directory / match[0]) for match in matches))
+    return dict(sorted((int(match[1]), folder / match[0]) for match in matches))
 
 
 def _positive(number: int | None, name: str) -> int | None:

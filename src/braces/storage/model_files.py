@@ -45,7 +45,7 @@ from braces.runtime.inputs.persistables import check_states, read_states
 from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 from braces.storage.model import PREDICT, STARTUP, TRAIN, Model, NamedProgram
-from braces.storage.parameters import check_variable_name, put_arrays
+from braces.storage.parameters import check_scope, check_variable_name, put_arrays
 from braces.storage.tensor_file import (
     RESERVED,
     Array,
@@ -115,6 +115,7 @@ def save_model(
         >>> model.run(x=[[1.0, 10.0]])
         array([[32.]], dtype=float32)
     """
+    check_scope("save_model(path, program, scope, feeds, fetches)", scope)
     entries = {PREDICT: _inference_entry(program, feeds, fetches)}
     if program.updates.keys() - entries[PREDICT].program.updates.keys():
         entries[TRAIN] = _training_entry(program, entries[PREDICT])

@@ -62,6 +62,7 @@ def save_parameters(
         >>> other.var("w").value
         array([1., 2.], dtype=float32)
     """
+    check_scope("save_parameters(scope, path)", scope)
     write_tensors(path, host_arrays(scope, names), FORMAT)
 
 
@@ -89,6 +90,7 @@ def load_parameters(
         UnknownNameError: The file has no variable of a name in `names`.
         OSError: There is no such file, or it cannot be read.
     """
+    check_scope("load_parameters(scope, path)", scope)
     with open_tensors(path) as file:
         stored = file.variables
         selected = tuple(stored) if names is None else _check_in_file(names, stored)
@@ -103,6 +105,24 @@ def load_parameters(
 
 
 # ---- between scopes and arrays ---------------------------------------------------------------
+
+
+def check_scope(call: str, scope: Any) -> None:
+    """Refuse an argument that is not a scope, such as a path in its place.
+
+    Args:
+        call: The function with its arguments, for the message.
+        scope: The argument.
+
+    Raises:
+        DTypeError: It is not a scope.
+    """
+    if not isinstance(scope, Scope):
+        raise DTypeError(
+            f"expected a br.Scope for `scope`, got {type(scope).__name__}.",
+            given=f"scope: {scope!r:.80}",
+            fix=f"Call br.{call}.",
+        )
 
 
 def names_with_value(scope: Scope) -> list[str]:

@@ -174,7 +174,7 @@ READINGS: dict[str, Reading] = {
     "function of NumPy": lambda net, h, x: np.tanh(h),
     "array beside it": lambda net, h, x: np.ones(3, "f4") * h,
     "layer": lambda net, h, x: br.fc(h, 3),
-    "loss": lambda net, h, x: br.squared_error(h, x),
+    "loss": lambda net, h, x: br.squared_error(h, x, reduction="none"),
     "output": lambda net, h, x: net.add_output(h),
     "update of another": lambda net, h, x: net.add_memory(init=br.zeros([3])).update(h),
     "rows of another": lambda net, h, x: br.create_rnn(lengths=h),

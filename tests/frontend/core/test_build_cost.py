@@ -39,7 +39,7 @@ OPERATORS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     # Types that follow from axes are worked out once for each kind of inputs.
     "br.einsum(...)": (48, lambda x, y: br.einsum("bi,bi->b", x, y)),
     "br.softmax(x)": (42, lambda x, y: br.softmax(x)),
-    "br.squared_error(x, y)": (48, lambda x, y: br.squared_error(x, y)),
+    "br.squared_error(x, y)": (48, lambda x, y: br.squared_error(x, y, reduction="none")),
     "br.sum(x, axis=1)": (46, lambda x, y: br.sum(x, axis=1)),
 }
 

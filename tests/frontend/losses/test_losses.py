@@ -100,15 +100,15 @@ def test_losses_that_torch_has_not_follow_their_formulas(mode: str) -> None:
         v = fed()
         x, y, p, yes, sign = (v[k] for k in ("x", "y", "p", "yes", "sign"))
         fetch = [
-            br.losses.hinge_loss(x, sign),
+            br.losses.hinge_loss(x, sign, reduction="none"),
             br.losses.log_cosh_loss(x, y, reduction="sum"),
-            br.losses.dice_loss(p, yes, smooth=0.5),
-            br.losses.dice_loss(p, yes, axis=None),
+            br.losses.dice_loss(p, yes, smooth=0.5, reduction="none"),
+            br.losses.dice_loss(p, yes, axis=None, reduction="none"),
             br.losses.focal_loss(x, yes, reduction="mean"),
-            br.losses.focal_loss(x, yes, alpha=None, gamma=0.0),
-            br.losses.info_nce_loss(x, y, v["z"], temperature=0.5),
-            br.sigmoid_binary_cross_entropy(x, yes, label_smoothing=0.2),
-            br.losses.smooth_l1_loss(x, y, 0.0),
+            br.losses.focal_loss(x, yes, alpha=None, gamma=0.0, reduction="none"),
+            br.losses.info_nce_loss(x, y, v["z"], temperature=0.5, reduction="none"),
+            br.sigmoid_binary_cross_entropy(x, yes, label_smoothing=0.2, reduction="none"),
+            br.losses.smooth_l1_loss(x, y, 0.0, reduction="none"),
         ]
         (far,) = br.gradients([br.losses.log_cosh_loss(x * 1e4, y, reduction="mean")], [x])
     feed = {name: GIVEN[name] for name in NAMES}
@@ -143,7 +143,8 @@ def test_losses_that_torch_has_not_follow_their_formulas(mode: str) -> None:
 def test_classes_may_lie_along_any_axis_and_ignored_labels_be_out_of_range(mode: str) -> None:
     with br.Program() as prog:
         x, y = br.data("x", [2, 3, 4]), br.data("y", [2, 4], dtype="int32")
-        options: dict[str, Any] = {"label_smoothing": 0.1, "ignored_label": -100}
+        each = {"ignored_label": -100, "reduction": "none"}
+        options: dict[str, Any] = {"label_smoothing": 0.1, **each}
         last = br.permute_dims(x, (0, 2, 1))
         pairs = [
             (loss(x, y, 1, **more), loss(last, y, **more))
@@ -177,10 +178,12 @@ def test_padding_and_other_rows_reach_no_loss_in_steps_and_branches(mode: str) -
             choice = br.create_if_else(label > 0)
             with choice.true_block() as case:
                 a, b = case.add_input(logits), case.add_input(label)
-                case.add_output(br.softmax_cross_entropy(a, b, label_smoothing=0.1))
+                case.add_output(
+                    br.softmax_cross_entropy(a, b, label_smoothing=0.1, reduction="none")
+                )
             with choice.false_block() as case:
                 a, b = case.add_input(logits), case.add_input(label)
-                case.add_output(br.losses.multi_margin_loss(a, b))
+                case.add_output(br.losses.multi_margin_loss(a, b, reduction="none"))
             net.add_output(choice())
         steps = rnn()
         (grad,) = br.gradients([br.sum(steps)], [x])
@@ -203,10 +206,10 @@ def test_padding_and_other_rows_reach_no_loss_in_steps_and_branches(mode: str) -
 def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
     with br.Program() as prog:
         x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
-        br.softmax_cross_entropy(x, y, name="plain")
+        br.softmax_cross_entropy(x, y, name="plain", reduction="none")
         br.softmax_cross_entropy(x, y, reduction="mean", name="whole")
-        br.softmax_cross_entropy(x, y, label_smoothing=0.1, name="smooth")
-        br.losses.hinge_loss(x, 1.0)
+        br.softmax_cross_entropy(x, y, label_smoothing=0.1, name="smooth", reduction="none")
+        br.losses.hinge_loss(x, 1.0, reduction="none")
     assert [op.name for op in prog.block(0).ops if op.type != "constant"] == [
         "plain", "softmax_cross_entropy_0", "whole", "smooth", "hinge_loss",
     ]  # fmt: skip
@@ -217,66 +220,84 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
     [
         (lambda x, y, z: br.squared_error(x, x, reduction="max"), br.ProgramError, "'max'"),
         (
-            lambda x, y, z: br.losses.nll_loss(x, x),
+            lambda x, y, z: br.losses.nll_loss(x, x, reduction="none"),
             br.DTypeError,
             "nll_loss needs integer labels",
         ),
         (
-            lambda x, y, z: br.losses.nll_loss(x, y, 0),
+            lambda x, y, z: br.losses.nll_loss(x, y, 0, reduction="none"),
             br.ShapeError,
             "nll_loss needs a label for each",
         ),
         (
-            lambda x, y, z: br.softmax_cross_entropy(x, y, label_smoothing=2),
+            lambda x, y, z: br.softmax_cross_entropy(x, y, label_smoothing=2, reduction="none"),
             br.ProgramError,
             "softmax_cross_entropy needs label_smoothing of at most 1",
         ),
         (
-            lambda x, y, z: br.softmax_cross_entropy(x, y, class_weights=[1.0]),
+            lambda x, y, z: br.softmax_cross_entropy(
+                x, y, class_weights=[1.0], reduction="none"
+            ),
             br.ShapeError,
             "softmax_cross_entropy needs a weight for each class",
         ),
-        (lambda x, y, z: br.losses.multi_margin_loss(x, y, p=3), br.ProgramError, "p=1 or p=2"),
         (
-            lambda x, y, z: br.losses.triplet_margin_loss(x, x, x, p=0.5),
+            lambda x, y, z: br.losses.multi_margin_loss(x, y, p=3, reduction="none"),
+            br.ProgramError,
+            "p=1 or p=2",
+        ),
+        (
+            lambda x, y, z: br.losses.triplet_margin_loss(x, x, x, p=0.5, reduction="none"),
             br.ProgramError,
             "p of at least",
         ),
-        (lambda x, y, z: br.losses.triplet_margin_loss(x, z, x), br.ShapeError, "equal shapes"),
         (
-            lambda x, y, z: br.losses.info_nce_loss(x, x, temperature=0.0),
+            lambda x, y, z: br.losses.triplet_margin_loss(x, z, x, reduction="none"),
+            br.ShapeError,
+            "equal shapes",
+        ),
+        (
+            lambda x, y, z: br.losses.info_nce_loss(x, x, temperature=0.0, reduction="none"),
             br.ProgramError,
             "above 0",
         ),
         (
-            lambda x, y, z: br.losses.circle_loss(x, y, scale=0.0),
+            lambda x, y, z: br.losses.circle_loss(x, y, scale=0.0, reduction="none"),
             br.ProgramError,
             "a scale above 0",
         ),
-        (lambda x, y, z: br.losses.circle_loss(y, y), br.ShapeError, "circle_loss takes rows"),
         (
-            lambda x, y, z: br.losses.circle_loss(x, x),
+            lambda x, y, z: br.losses.circle_loss(y, y, reduction="none"),
+            br.ShapeError,
+            "circle_loss takes rows",
+        ),
+        (
+            lambda x, y, z: br.losses.circle_loss(x, x, reduction="none"),
             br.DTypeError,
             "circle_loss needs integer",
         ),
         (
-            lambda x, y, z: br.losses.tversky_loss(x, z),
+            lambda x, y, z: br.losses.tversky_loss(x, z, reduction="none"),
             br.ShapeError,
             "tversky_loss needs equal",
         ),
-        (lambda x, y, z: br.losses.multilabel_margin_loss(x, z), br.ShapeError, "equal shapes"),
         (
-            lambda x, y, z: br.losses.info_nce_loss(x, x, z),
+            lambda x, y, z: br.losses.multilabel_margin_loss(x, z, reduction="none"),
+            br.ShapeError,
+            "equal shapes",
+        ),
+        (
+            lambda x, y, z: br.losses.info_nce_loss(x, x, z, reduction="none"),
             br.ShapeError,
             "vectors of one size",
         ),
         (
-            lambda x, y, z: br.losses.cosine_embedding_loss(x, x, x),
+            lambda x, y, z: br.losses.cosine_embedding_loss(x, x, x, reduction="none"),
             br.ShapeError,
             "a target for each",
         ),
         (
-            lambda x, y, z: br.losses.focal_loss(x, x, gamma=-1.0),
+            lambda x, y, z: br.losses.focal_loss(x, x, gamma=-1.0, reduction="none"),
             br.ProgramError,
             "gamma of at least 0",
         ),

@@ -133,7 +133,7 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
             logits = br.fc(br.dropout(x, 0.5), 2, name="out")
             labels = br.cast(x[:, 0] > 0, "int32")
             right = br.metrics.accuracy(logits, labels)
-        loss = br.mean(br.softmax_cross_entropy(logits, labels))
+        loss = br.softmax_cross_entropy(logits, labels)
         seen = br.metrics.mean(br.ones_like(x[:, 0]), name="seen")
         test = prog.for_test()
         br.optimizer.sgd(0.1).minimize(loss)

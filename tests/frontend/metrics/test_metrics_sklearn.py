@@ -123,10 +123,10 @@ def test_metrics_are_those_of_scikit_learn_and_go_on_where_a_run_was_killed(
         np.testing.assert_array_equal(value, wanted, name)
     for feed in given[1:3]:
         exe.run(prog, scope, feed, fetch)
-    br.save_checkpoint(tmp_path, scope, 2)
+    br.save_checkpoint(scope, tmp_path, 2)
     scope = br.Scope()
     exe.init(prog, scope)
-    br.load_checkpoint(tmp_path, scope)
+    br.load_checkpoint(scope, tmp_path)
     last, read = (exe.run(prog, scope, feed, fetch) for feed in given[3:])
     wanted = expected({key: np.concatenate([one[key] for one in given]) for key in given[0]})
     assert {*wanted} == {*metrics} - {"auc_fine"}

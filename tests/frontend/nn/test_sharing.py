@@ -141,7 +141,7 @@ def _scores(x: Any) -> Any:
 
 def _tagged(x: Any, **given: Any) -> Any:
     labels = br.argmin(_scores(x), axis=-1)
-    return br.layers.conditional_random_field(_scores(x), labels, **given)
+    return br.layers.conditional_random_field(_scores(x), labels, reduction="none", **given)
 
 
 def roles_of(layer: str) -> list[str]:

@@ -37,7 +37,7 @@ def test_losses_and_their_gradients_are_those_of_torch(mode: Any) -> None:
         n, m = (br.data(name, ["b"], dtype="int32") for name in LENGTHS)
         fetched, losses = dict[str, Any](), list[Any]()
         for blank in (0, 3):
-            loss = br.losses.ctc_loss(x, labels, n, m, blank=blank, axis=0)
+            loss = br.losses.ctc_loss(x, labels, n, m, blank=blank, axis=0, reduction="none")
             fetched[f"ctc.none.{blank}"] = loss
             options = {"zero_infinity": True, "reduction": "mean", "axis": 0}
             mean = br.losses.ctc_loss(x, labels, n, m, blank=blank, **options)
@@ -65,10 +65,10 @@ def test_all_steps_and_labels_count_where_no_lengths_are_given_and_none_may_be_t
         half = br.cast(x, "bfloat16")
         total = br.losses.ctc_loss(x, y, reduction="sum")
         out = [
-            br.losses.ctc_loss(x, y),
-            br.losses.ctc_loss(x, y, n, m),
+            br.losses.ctc_loss(x, y, reduction="none"),
+            br.losses.ctc_loss(x, y, n, m, reduction="none"),
             total,
-            br.losses.ctc_loss(half, y),
+            br.losses.ctc_loss(half, y, reduction="none"),
         ]
     for steps, most in ((3, 2), (1, 1), (2, 0), (0, 0)):
         feed = {
@@ -130,15 +130,31 @@ def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
     def refused(error: type[Exception], do: Any, *words: str) -> None:
         refuse_here(program, error, do, "ctc", *words)
 
-    refused(dtype, lambda: br.losses.ctc_loss(ids, y), "int32")
-    refused(dtype, lambda: br.losses.ctc_loss(x, flat), "integer labels", "float32")
-    refused(shape, lambda: br.losses.ctc_loss(flat, y), "rows, steps and classes")
-    refused(shape, lambda: br.losses.ctc_loss(x, few), "labels of each row", "few")
-    refused(shape, lambda: br.losses.ctc_loss(x, others), "labels of each row", "others")
-    refused(shape, lambda: br.losses.ctc_loss(x, y, few), "each row", "few")
-    refused(shape, lambda: br.losses.ctc_loss(x, y, None, few), "each row", "few")
-    refused(wrong, lambda: br.losses.ctc_loss(x, y, blank=3), "blank=3")
-    refused(shape, lambda: br.losses.ctc_loss(many, y), "how many classes")
+    refused(dtype, lambda: br.losses.ctc_loss(ids, y, reduction="none"), "int32")
+    refused(
+        dtype,
+        lambda: br.losses.ctc_loss(x, flat, reduction="none"),
+        "integer labels",
+        "float32",
+    )
+    refused(
+        shape, lambda: br.losses.ctc_loss(flat, y, reduction="none"), "rows, steps and classes"
+    )
+    refused(
+        shape, lambda: br.losses.ctc_loss(x, few, reduction="none"), "labels of each row", "few"
+    )
+    refused(
+        shape,
+        lambda: br.losses.ctc_loss(x, others, reduction="none"),
+        "labels of each row",
+        "others",
+    )
+    refused(shape, lambda: br.losses.ctc_loss(x, y, few, reduction="none"), "each row", "few")
+    refused(
+        shape, lambda: br.losses.ctc_loss(x, y, None, few, reduction="none"), "each row", "few"
+    )
+    refused(wrong, lambda: br.losses.ctc_loss(x, y, blank=3, reduction="none"), "blank=3")
+    refused(shape, lambda: br.losses.ctc_loss(many, y, reduction="none"), "how many classes")
     refused(wrong, lambda: br.losses.ctc_loss(x, y, reduction="avg"), "avg")
     refused(shape, lambda: br.layers.ctc_greedy_decode(x, few), "few")
     refused(wrong, lambda: br.layers.ctc_greedy_decode(x, blank=-1), "blank=-1")
@@ -147,7 +163,7 @@ def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
 def test_a_label_that_is_no_class_is_an_error_of_the_run() -> None:
     with br.Program() as program:
         x, y = br.data("x", ["b", "t", 3]), br.data("y", ["b", 1], dtype="int32")
-        loss = br.losses.ctc_loss(x, y)
+        loss = br.losses.ctc_loss(x, y, reduction="none")
     feed = {"x": np.ones([1, 2, 3], "f4"), "y": np.array([[3]], "i4")}
     for mode in ("interpret", "compile"):
         with pytest.raises(br.IndexRangeError):

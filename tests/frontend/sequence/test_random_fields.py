@@ -54,7 +54,7 @@ def test_losses_gradients_and_best_paths_are_those_of_all_paths(mode: Any) -> No
     with br.Program() as program:
         x = br.data("x", ["b", "t", TAGS], dtype="float64")
         y, n = br.data("y", ["b", "t"], dtype="int32"), br.data("n", ["b"], dtype="int32")
-        loss = br.layers.conditional_random_field(x, y, lengths=n, name="crf")
+        loss = br.layers.conditional_random_field(x, y, lengths=n, name="crf", reduction="none")
         assert [p.name for p in program.parameters] == NAMES
         weights = [br.get_variable(name) for name in NAMES]
         path, best = br.layers.viterbi(x, params=NAMES, lengths=n)
@@ -97,7 +97,7 @@ def test_fields_may_have_one_step_or_none_and_no_scores_of_first_and_last_tags()
     pairs[0, 1] = -np.inf  # which may not follow each other
     with br.Program() as program:
         x, y = br.data("x", ["b", "t", TAGS]), br.data("y", ["b", "t"], dtype="int64")
-        loss = br.layers.conditional_random_field(x, y, pairs)
+        loss = br.layers.conditional_random_field(x, y, pairs, reduction="none")
         path, best = br.layers.viterbi(x, pairs)
     assert not program.parameters
     for steps in (2, 1, 0):

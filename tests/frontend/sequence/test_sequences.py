@@ -16,8 +16,8 @@ NAMES = ["crf.transitions", "crf.start", "crf.end"]
 
 def losses(x: Any, y: Any, n: Any) -> list[Any]:
     """Both losses of each row, under one set of parameters."""
-    field = br.layers.conditional_random_field(x, y, lengths=n, params=NAMES)
-    return [br.losses.ctc_loss(x, y[:, :2], n, zero_infinity=True), field]
+    field = br.layers.conditional_random_field(x, y, lengths=n, params=NAMES, reduction="none")
+    return [br.losses.ctc_loss(x, y[:, :2], n, zero_infinity=True, reduction="none"), field]
 
 
 @pytest.mark.parametrize("mode", ["interpret", "compile"])

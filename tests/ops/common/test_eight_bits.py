@@ -133,9 +133,9 @@ def test_all_numbers_of_less_than_eight_bits_go_through_all_that_moves_them(
         assert got.dtype == right.dtype
         np.testing.assert_array_equal(got.reshape(-1).view("u1"), right.reshape(-1).view("u1"))
     assert scope.var("old").value.dtype == dtype
-    br.save_checkpoint(tmp_path, scope, 1)
+    br.save_checkpoint(scope, tmp_path, 1)
     again = br.Scope()
-    br.load_checkpoint(tmp_path, again)
+    br.load_checkpoint(again, tmp_path)
     np.testing.assert_array_equal(again.var("old").value.view("u1"), every[::-1].view("u1"))
 
 

@@ -113,7 +113,7 @@ def test_an_unnamed_size_becomes_what_stands_beside_it(build: Any, x: Any, y: An
 def test_an_unnamed_size_that_is_1_broadcasts() -> None:
     with br.Program():
         x, row, five = br.data("x", [None]), br.data("row", [1]), br.data("five", [2, 5])
-        br.squared_error(x, row)
+        br.squared_error(x, row, reduction="none")
         assert str(x.type) == "f32[1]"
         assert str((x + five).type) == "f32[2,5]"
 
@@ -121,7 +121,7 @@ def test_an_unnamed_size_that_is_1_broadcasts() -> None:
 def test_what_is_known_in_one_program_is_not_in_another() -> None:
     with br.Program():
         x, one_row = br.data("x", [None, 2]), br.data("w", [4, 2])
-        br.squared_error(x, one_row)
+        br.squared_error(x, one_row, reduction="none")
         assert str(br.tanh(x).type) == "f32[4,2]"
         assert str(emit("full", shape=(x.shape[0],), value=0.0).type) == "f32[4]"
     with br.Program():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +18,11 @@ from tests.support.running import run
 pytestmark = pytest.mark.unoptimized
 
 INF = np.inf
+
+
+def each(loss: Any) -> Any:
+    """The loss of each example, without a reduction."""
+    return partial(loss, reduction="none")
 
 
 def loss_and_gradient(mode: str, loss: Any, logits: Any, target: Any) -> Any:
@@ -35,7 +41,7 @@ def loss_and_gradient(mode: str, loss: Any, logits: Any, target: Any) -> Any:
 
 def test_large_logits_do_not_overflow(mode: str) -> None:
     loss, grad = loss_and_gradient(
-        mode, br.softmax_cross_entropy, [[1e4, 0.0], [-1e4, 0.0]], np.array([0, 0])
+        mode, each(br.softmax_cross_entropy), [[1e4, 0.0], [-1e4, 0.0]], np.array([0, 0])
     )
     np.testing.assert_allclose(loss, [0, 1e4])
     np.testing.assert_allclose(grad, [[0, 0], [-1, 1]], atol=1e-6)
@@ -44,8 +50,8 @@ def test_large_logits_do_not_overflow(mode: str) -> None:
 def test_classes_ruled_out_by_minus_infinity_take_no_part(mode: str) -> None:
     logits = [[0.0, 0.0, -INF]]
     for loss, target in (
-        (br.softmax_cross_entropy, np.array([0])),
-        (br.softmax_cross_entropy_soft, np.array([[1, 0, 0]], np.float32)),
+        (each(br.softmax_cross_entropy), np.array([0])),
+        (each(br.softmax_cross_entropy_soft), np.array([[1, 0, 0]], np.float32)),
     ):
         value, grad = loss_and_gradient(mode, loss, logits, target)
         np.testing.assert_allclose(value, [np.log(2)], 1e-6)
@@ -54,7 +60,7 @@ def test_classes_ruled_out_by_minus_infinity_take_no_part(mode: str) -> None:
 
 def test_a_sure_and_right_prediction_keeps_its_tiny_loss(mode: str) -> None:
     loss, grad = loss_and_gradient(
-        mode, br.sigmoid_binary_cross_entropy, [20.0, -20.0], np.array([1, 0], np.float32)
+        mode, each(br.sigmoid_binary_cross_entropy), [20.0, -20.0], np.array([1, 0], np.float32)
     )
     np.testing.assert_allclose(loss, np.full(2, np.log1p(np.exp(-20.0))), 1e-5)
     np.testing.assert_allclose(grad, [0, 0], atol=1e-6)
@@ -63,7 +69,7 @@ def test_a_sure_and_right_prediction_keeps_its_tiny_loss(mode: str) -> None:
 def test_a_target_of_zero_adds_nothing_to_the_divergence(mode: str) -> None:
     with br.Program() as program:
         x, y = br.data("x", [2]), br.data("y", [2])
-        out = br.losses.kl_div_loss(x, y)
+        out = br.losses.kl_div_loss(x, y, reduction="none")
         fetch = [out, *br.gradients([out], [x, y])]
     given = {"x": np.array([0.0, -INF], np.float32), "y": np.array([1.0, 0.0], np.float32)}
     value, x_grad, y_grad = run(mode, program, fetch, **given)
@@ -84,7 +90,7 @@ def test_half_precision_logits_are_summed_in_float32(mode: str) -> None:
     logits, labels = np.zeros((1, 5000), np.float16), np.zeros(1, np.int32)
     with br.Program() as program:
         x = br.data("x", ["b", 5000], dtype="float16")
-        out = br.softmax_cross_entropy(x, br.data("y", ["b"], dtype="int32"))
+        out = br.softmax_cross_entropy(x, br.data("y", ["b"], dtype="int32"), reduction="none")
     (got,) = run(mode, program, [out], x=logits, y=labels)
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, [np.log(5000)], 1e-3)
@@ -106,7 +112,7 @@ def test_the_gradient_of_cross_entropy_scatters_nothing() -> None:
 def test_labels_out_of_range_are_an_error(mode: str, label: int) -> None:
     with pytest.raises(IndexRangeError, match="not the number of a class") as error:
         loss_and_gradient(
-            mode, br.softmax_cross_entropy, np.zeros((2, 3)), np.array([0, label])
+            mode, each(br.softmax_cross_entropy), np.zeros((2, 3)), np.array([0, label])
         )
     assert error.value.given == str(label)
 
@@ -115,7 +121,7 @@ def test_labels_of_a_small_dtype_name_all_classes_they_can(mode: str) -> None:
     logits = np.zeros((2, 300))
     logits[:, 200] = 5.0
     labels = np.array([200, 0], np.uint8)
-    loss, grad = loss_and_gradient(mode, br.softmax_cross_entropy, logits, labels)
+    loss, grad = loss_and_gradient(mode, each(br.softmax_cross_entropy), logits, labels)
     assert loss[0] < 2 < loss[1]
     assert grad[0, 200] < 0 < grad[1, 200]
 
@@ -124,28 +130,34 @@ def test_labels_must_be_integers_in_the_shape_of_the_rows() -> None:
     with br.Program():
         logits = br.data("logits", ["b", 3])
         with pytest.raises(DTypeError, match="needs integer labels, not float32"):
-            br.softmax_cross_entropy(logits, br.data("soft", ["b"]))
+            br.softmax_cross_entropy(logits, br.data("soft", ["b"]), reduction="none")
         with pytest.raises(ShapeError, match=r"without axis -1: \[b\], not i32\[b,1\]"):
-            br.softmax_cross_entropy(logits, br.data("column", ["b", 1], dtype="int32"))
+            br.softmax_cross_entropy(
+                logits, br.data("column", ["b", 1], dtype="int32"), reduction="none"
+            )
         with pytest.raises(ShapeError, match=r"\[b\], not i32\[c\]"):
-            br.softmax_cross_entropy(logits, br.data("other", ["c"], dtype="int32"))
+            br.softmax_cross_entropy(
+                logits, br.data("other", ["c"], dtype="int32"), reduction="none"
+            )
         with pytest.raises(DTypeError, match="needs real numbers, not complex64"):
-            br.softmax_cross_entropy_soft(br.data("z", ["b", 3], dtype="complex64"), logits)
+            br.softmax_cross_entropy_soft(
+                br.data("z", ["b", 3], dtype="complex64"), logits, reduction="none"
+            )
         nothing, rows = br.data("nothing", ["b", 0]), br.data("rows", ["b"], dtype="int32")
         with pytest.raises(ShapeError, match="at least one class"):
-            br.softmax_cross_entropy(nothing, rows)
+            br.softmax_cross_entropy(nothing, rows, reduction="none")
 
 
 def test_an_unnamed_dimension_of_labels_becomes_that_of_the_rows() -> None:
     with br.Program():
         labels = br.data("labels", [None], dtype="int32")
-        br.softmax_cross_entropy(br.data("logits", ["b", 3]), labels)
+        br.softmax_cross_entropy(br.data("logits", ["b", 3]), labels, reduction="none")
         assert str(labels.type) == "i32[b]"
 
 
 def test_no_rows_of_no_classes_have_no_loss(mode: str) -> None:
     loss, grad = loss_and_gradient(
-        mode, br.softmax_cross_entropy, np.zeros((0, 0)), np.zeros(0, np.int32)
+        mode, each(br.softmax_cross_entropy), np.zeros((0, 0)), np.zeros(0, np.int32)
     )
     assert (loss.shape, grad.shape) == ((0,), (0, 0))
 
@@ -162,7 +174,7 @@ def test_losses_do_not_broadcast(loss: str) -> None:
         column, row = br.data("column", ["b", 1]), br.data("row", ["b"])
         with pytest.raises(ShapeError, match="needs two equal shapes"):
             attrgetter(loss)(br)(column, row)
-        assert str(attrgetter(loss)(br)(row, 1.0).type) == "f32[b]"
+        assert str(each(attrgetter(loss)(br))(row, 1.0).type) == "f32[b]"
 
 
 def test_losses_along_an_axis_need_equal_shapes() -> None:

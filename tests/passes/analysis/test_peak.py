@@ -28,7 +28,7 @@ def network(optimizer: Callable[[], Any]) -> Built:
     with br.Program() as prog:
         x, y = br.data("x", [256, 256]), br.data("y", [256], dtype="int32")
         logits = br.fc(br.fc(br.fc(x, 512, act="tanh"), 512, act="relu"), 10)
-        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        loss = br.softmax_cross_entropy(logits, y)
         optimizer().minimize(loss)
     return prog, loss, {"x": normal(256, 256), "y": np.zeros(256, "int32")}
 
@@ -58,7 +58,9 @@ def tagger(classes: int = 500, trained: bool = True) -> Built:
             after = br.sigmoid(f) * c + br.sigmoid(i) * br.tanh(g)
             c.update(after)
             h.update(br.sigmoid(o) * br.tanh(after))
-            net.add_output(br.softmax_cross_entropy(h.pre(1) @ u, net.add_input(labels)))
+            net.add_output(
+                br.softmax_cross_entropy(h.pre(1) @ u, net.add_input(labels), reduction="none")
+            )
         loss = br.mean(rnn())
         if trained:
             br.optimizer.sgd(0.1).minimize(loss)

@@ -106,7 +106,9 @@ def test_what_is_large_never_exists_for_all_trips(trained: bool, limit: Limit) -
         with rnn.stepnet() as net:
             h = net.add_memory(init=br.zeros([xs.shape[1], 16]))
             h.update(br.tanh(net.add_input(xs) + h @ w))
-            losses = br.softmax_cross_entropy(h.pre(1) @ u + c, net.add_input(labels))
+            losses = br.softmax_cross_entropy(
+                h.pre(1) @ u + c, net.add_input(labels), reduction="none"
+            )
             net.add_output(losses)
         wanted = [br.mean(rnn())]
         wanted += br.gradients(wanted[0], [w, u, c]) if trained else []

@@ -37,7 +37,7 @@ def model() -> tuple[br.Program, Any, Any]:
         with choice.false_block() as block:
             block.add_output(br.fc(block.add_input(last), 3, name="other"))
         logits = choice()
-        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        loss = br.softmax_cross_entropy(logits, y)
         br.optimizer.adam(learning_rate=3e-3).minimize(loss)
     return prog, loss, logits
 

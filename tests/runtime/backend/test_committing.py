@@ -24,7 +24,7 @@ def trained(step: Any) -> tuple[br.Program, br.Var]:
         ids, labels = (br.data(name, ["rows"], dtype="int32") for name in ("ids", "labels"))
         h = br.fc(br.embedding(ids, [40, 24], name="table"), 56, act="tanh", name="in")
         logits = br.fc(h, 48, act="tanh", name="middle") @ br.parameter("out", [48, 8])
-        loss = br.mean(br.softmax_cross_entropy(logits, labels))
+        loss = br.softmax_cross_entropy(logits, labels)
         step.minimize(loss)
     return prog, loss
 

@@ -106,12 +106,12 @@ def test_values_are_restored_to_where_names_have_laid_them(tmp_path: Path) -> No
     program, _ = classifier(perceptron)
     exe, scope = br.Executor(layout=TENSOR), br.Scope()
     exe.init(program, scope, seed=1)
-    br.save_checkpoint(tmp_path, scope, 3)
+    br.save_checkpoint(scope, tmp_path, 3)
     other = br.Scope()
     exe.init(program, other, seed=2)
-    br.load_checkpoint(tmp_path, other, layout=TENSOR)
+    br.load_checkpoint(other, tmp_path, layout=TENSOR)
     empty = br.Scope()
-    br.load_checkpoint(tmp_path, empty, layout=TENSOR)
+    br.load_checkpoint(empty, tmp_path, layout=TENSOR)
     for name in ("up.w", "adam/mu/up.w", "up.b"):
         np.testing.assert_array_equal(other[name], scope[name])
         assert other.var(name).raw.sharding == scope.var(name).raw.sharding

@@ -29,7 +29,7 @@ class Model:
             else:
                 h = br.dropout(br.batch_norm(br.fc(x, 8, name="fc"), name="bn"), 0.5)
             self.logits = br.fc(h, 3, name="out")
-            self.loss = br.mean(br.softmax_cross_entropy(self.logits, y))
+            self.loss = br.softmax_cross_entropy(self.logits, y)
             self.right = br.metrics.accuracy(self.logits, y)
             steps = br.state("steps", [], init=0.0)
             self.prog.update(steps, steps + 1.0)

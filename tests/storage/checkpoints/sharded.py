@@ -100,12 +100,12 @@ def refused(
     kept = br.Checkpoint(folder)
     for step in (STEP + 1 + index, STEP + 1):
         if index == 1 and step == STEP + 1:
-            kept.directory = folder / "gone"
+            kept.folder = folder / "gone"
         try:
             kept.save_now(scope, step)
         except (br.BracesError, OSError) as error:
             print("refused", type(error).__name__, error)
-    kept.directory = folder
+    kept.folder = folder
     try:
         br.save_parameters(scope, folder.parent / f"{index}.safetensors")
     except br.BracesError as error:

@@ -59,7 +59,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
         position[0] = 9
         assert not list(tmp_path.iterdir())
         gate.opened.set()
-    assert load_checkpoint(tmp_path, scope).data_position == [1]
+    assert load_checkpoint(scope, tmp_path).data_position == [1]
     np.testing.assert_array_equal(scope.var("w").value, [1.0, 2.0])
 
 
@@ -75,7 +75,7 @@ def test_donated_memory_does_not_reach_a_checkpoint(tmp_path: Path, gate: Gate) 
         for _ in range(5):
             executor.run(program, scope)
         gate.opened.set()
-    load_checkpoint(tmp_path, scope)
+    load_checkpoint(scope, tmp_path)
     np.testing.assert_array_equal(scope.var("w").value, [2.0] * 4)
 
 
@@ -163,7 +163,7 @@ def test_ctrl_c_anywhere_in_a_save_leaves_what_can_be_used(
         job.save(scope, 3)
         job.close()
         assert {1, 3} <= set(job.steps)
-        assert load_checkpoint(job.directory, br.Scope()).step == 3
+        assert load_checkpoint(br.Scope(), job.folder).step == 3
         if not again:
             break
     assert count > 40

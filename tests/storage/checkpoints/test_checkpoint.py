@@ -34,10 +34,10 @@ def scope() -> br.Scope:
 
 
 def test_a_checkpoint_comes_back(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, 12, data_position={"epoch": 1, "row": 7})
+    save_checkpoint(scope, tmp_path, 12, data_position={"epoch": 1, "row": 7})
     other = br.Scope()
     other.var("bias").set(0.0)
-    info = load_checkpoint(tmp_path, other)
+    info = load_checkpoint(other, tmp_path)
     assert info == CheckpointInfo(12, {"epoch": 1, "row": 7}, missing=("bias",))
     np.testing.assert_array_equal(other.var("w").value, [1.0, 2.0])
     assert other.var("random_state").dtype == np.uint32
@@ -46,19 +46,19 @@ def test_a_checkpoint_comes_back(scope: br.Scope, tmp_path: Path) -> None:
 def test_the_newest_is_loaded_unless_said(scope: br.Scope, tmp_path: Path) -> None:
     for step in (5, 10, 1000):
         scope.var("w").set(step)
-        save_checkpoint(tmp_path, scope, step)
-    assert load_checkpoint(tmp_path, scope).step == 1000
+        save_checkpoint(scope, tmp_path, step)
+    assert load_checkpoint(scope, tmp_path).step == 1000
     assert scope.var("w").value == 1000
-    assert load_checkpoint(tmp_path, scope, step=5).step == 5
+    assert load_checkpoint(scope, tmp_path, step=5).step == 5
     assert scope.var("w").value == 5
 
 
 def test_the_state_of_a_generator_is_a_data_position(scope: br.Scope, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rng.normal(size=5)
-    save_checkpoint(tmp_path, scope, 1, rng.bit_generator.state)
+    save_checkpoint(scope, tmp_path, 1, rng.bit_generator.state)
     wanted = rng.normal(size=5)
-    rng.bit_generator.state = load_checkpoint(tmp_path, scope).data_position
+    rng.bit_generator.state = load_checkpoint(scope, tmp_path).data_position
     np.testing.assert_array_equal(rng.normal(size=5), wanted)
 
 
@@ -66,8 +66,8 @@ def test_the_state_of_a_generator_is_a_data_position(scope: br.Scope, tmp_path: 
 def test_a_data_position_is_any_plain_json(
     position: Any, scope: br.Scope, tmp_path: Path
 ) -> None:
-    save_checkpoint(tmp_path, scope, 1, position)
-    assert load_checkpoint(tmp_path, scope).data_position == position
+    save_checkpoint(scope, tmp_path, 1, position)
+    assert load_checkpoint(scope, tmp_path).data_position == position
 
 
 @pytest.mark.parametrize(
@@ -77,28 +77,28 @@ def test_other_data_positions_are_refused(
     position: Any, scope: br.Scope, tmp_path: Path
 ) -> None:
     with pytest.raises(DTypeError, match="data position"):
-        save_checkpoint(tmp_path, scope, 1, position)
+        save_checkpoint(scope, tmp_path, 1, position)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("step", [-1, 1.5, "1", None, True, 2**63])
 def test_a_step_is_a_number(step: Any, scope: br.Scope, tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="no number of a step"):
-        save_checkpoint(tmp_path, scope, step)
+        save_checkpoint(scope, tmp_path, step)
 
 
 def test_a_step_may_be_a_numpy_integer(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, np.int64(7))
-    assert load_checkpoint(tmp_path, scope) == CheckpointInfo(7)
+    save_checkpoint(scope, tmp_path, np.int64(7))
+    assert load_checkpoint(scope, tmp_path) == CheckpointInfo(7)
 
 
 def test_the_largest_step_is_found_again(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, 2**63 - 1)
-    assert load_checkpoint(tmp_path, scope).step == 2**63 - 1
+    save_checkpoint(scope, tmp_path, 2**63 - 1)
+    assert load_checkpoint(scope, tmp_path).step == 2**63 - 1
 
 
 def test_parameters_are_loaded_from_a_checkpoint(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, 1)
+    save_checkpoint(scope, tmp_path, 1)
     other = br.Scope()
     load_parameters(other, tmp_path / "step-000000000001.safetensors", names=["w"])
     np.testing.assert_array_equal(other.var("w").value, [1.0, 2.0])
@@ -109,7 +109,7 @@ def test_parameters_are_loaded_from_a_checkpoint(scope: br.Scope, tmp_path: Path
 
 def test_the_last_few_stay(scope: br.Scope, tmp_path: Path) -> None:
     for step in range(10, 80, 10):
-        save_checkpoint(tmp_path, scope, step, keep=2)
+        save_checkpoint(scope, tmp_path, step, keep=2)
     assert steps(tmp_path) == [60, 70]
 
 
@@ -122,7 +122,7 @@ def test_every_so_many_steps_one_stays(scope: br.Scope, tmp_path: Path) -> None:
 
 def test_all_stay_where_that_is_asked_for(scope: br.Scope, tmp_path: Path) -> None:
     for step in range(5):
-        save_checkpoint(tmp_path, scope, step, keep=None)
+        save_checkpoint(scope, tmp_path, step, keep=None)
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
@@ -139,22 +139,22 @@ def test_files_of_others_stay(scope: br.Scope, tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_text("mine")
     for step in range(2, 6):
-        save_checkpoint(tmp_path, scope, step, keep=1)
+        save_checkpoint(scope, tmp_path, step, keep=1)
     found = {path.name for path in tmp_path.iterdir()}
     assert found == names | {"step-000000000005.safetensors"}
 
 
 def test_what_a_killed_job_left_behind_is_removed(scope: br.Scope, tmp_path: Path) -> None:
     (tmp_path / ".step-1.0123456789abcdef.braces-tmp").write_bytes(b"half")
-    save_checkpoint(tmp_path, scope, 2)
+    save_checkpoint(scope, tmp_path, 2)
     assert steps(tmp_path) == [2]
 
 
 def test_history_does_not_go_back(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, 20)
-    save_checkpoint(tmp_path, scope, 20)
+    save_checkpoint(scope, tmp_path, 20)
+    save_checkpoint(scope, tmp_path, 20)
     with pytest.raises(ProgramError, match="a later step already: 20"):
-        save_checkpoint(tmp_path, scope, 10)
+        save_checkpoint(scope, tmp_path, 10)
     assert steps(tmp_path) == [20]
 
 
@@ -174,18 +174,18 @@ def test_loading_what_is_not_there_is_an_error(
     folder: str, scope: br.Scope, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="There is no checkpoint in"):
-        load_checkpoint(tmp_path / folder, scope)
+        load_checkpoint(scope, tmp_path / folder)
     with pytest.raises(FileNotFoundError):
-        load_checkpoint(tmp_path / folder, scope)
+        load_checkpoint(scope, tmp_path / folder)
 
 
 def test_loading_another_step_names_those_that_are_there(
     scope: br.Scope, tmp_path: Path
 ) -> None:
     for step in (1, 2):
-        save_checkpoint(tmp_path, scope, step)
+        save_checkpoint(scope, tmp_path, step)
     with pytest.raises(CheckpointError, match="steps: 1, 2"):
-        load_checkpoint(tmp_path, scope, step=3)
+        load_checkpoint(scope, tmp_path, step=3)
     with pytest.raises(CheckpointError):
         Checkpoint(tmp_path).restore(scope, step=3)
 
@@ -193,7 +193,7 @@ def test_loading_another_step_names_those_that_are_there(
 def test_other_files_are_no_checkpoints(scope: br.Scope, tmp_path: Path) -> None:
     save_parameters(scope, tmp_path / "step-000000000001.safetensors")
     with pytest.raises(FileFormatError, match=r"no braces\.checkpoint file"):
-        load_checkpoint(tmp_path, scope)
+        load_checkpoint(scope, tmp_path)
 
 
 @pytest.mark.parametrize("step", [None, "1", -1, 2**63, 1.0])
@@ -201,20 +201,20 @@ def test_a_checkpoint_says_its_step(step: Any, scope: br.Scope, tmp_path: Path) 
     path = tmp_path / "step-000000000001.safetensors"
     write_tensors(path, {}, "braces.checkpoint", step=step)
     with pytest.raises(FileFormatError, match="does not say its step"):
-        load_checkpoint(tmp_path, scope)
+        load_checkpoint(scope, tmp_path)
 
 
 def test_a_damaged_checkpoint_leaves_the_scope_as_it_was(
     scope: br.Scope, tmp_path: Path
 ) -> None:
-    save_checkpoint(tmp_path, scope, 1)
+    save_checkpoint(scope, tmp_path, 1)
     path = tmp_path / "step-000000000001.safetensors"
     content = path.read_bytes()
     scope.var("w").set(7.0)
     for length in range(0, len(content), 7):
         path.write_bytes(content[:length])
         with pytest.raises(FileFormatError):
-            load_checkpoint(tmp_path, scope)
+            load_checkpoint(scope, tmp_path)
     assert scope.var("w").value == 7.0
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
     scope: br.Scope, tmp_path: Path
 ) -> None:
     for step in range(1, 8):
-        save_checkpoint(tmp_path, scope, step, keep=None)
+        save_checkpoint(scope, tmp_path, step, keep=None)
     paths = {step: tmp_path / f"step-{step:012}.safetensors" for step in range(1, 8)}
     content = paths[7].read_bytes()
     for damaged in (content[:-1], content[:9], b"", bytes(len(content)), content + b"0"):
@@ -235,14 +235,14 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
         assert "`restore(scope, step=6)`" in str(caught.value)
         paths[7].write_bytes(content)
         with pytest.raises(FileFormatError, match="can be read: 7, 6, 4, 3"):
-            load_checkpoint(tmp_path, scope, step=5)
-    assert load_checkpoint(tmp_path, scope, step=6).step == 6
+            load_checkpoint(scope, tmp_path, step=5)
+    assert load_checkpoint(scope, tmp_path, step=6).step == 6
 
 
 def test_the_only_checkpoint_that_is_damaged_says_so(scope: br.Scope, tmp_path: Path) -> None:
     (tmp_path / "step-000000000001.safetensors").write_bytes(b"")
     with pytest.raises(FileFormatError, match="No other checkpoint of this folder"):
-        load_checkpoint(tmp_path, scope)
+        load_checkpoint(scope, tmp_path)
 
 
 def test_only_a_file_that_is_called_like_a_step_is_a_checkpoint(
@@ -255,7 +255,7 @@ def test_only_a_file_that_is_called_like_a_step_is_a_checkpoint(
         assert job.steps == []
         assert job.restore(scope) is None
         with pytest.raises(CheckpointError, match="steps: none"):
-            load_checkpoint(tmp_path, scope)
+            load_checkpoint(scope, tmp_path)
         job.save_now(scope, 5)
         job.save_now(scope, 6)
         assert job.restore(scope) == CheckpointInfo(6)
@@ -273,7 +273,7 @@ def test_a_job_that_is_killed_computes_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_the_record_of_a_checkpoint_is_plain(scope: br.Scope, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, scope, 3, {"row": 7})
+    save_checkpoint(scope, tmp_path, 3, {"row": 7})
     content = (tmp_path / "step-000000000003.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     assert json.loads(header["__metadata__"]["braces"]) == {

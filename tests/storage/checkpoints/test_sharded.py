@@ -70,7 +70,7 @@ def test_what_eight_devices_saved_is_restored_on_any(tmp_path: Path) -> None:
     for mesh in (layout(), layout(data=4, model=2), layout(data=1), None):
         other = br.Scope()
         count = Count()
-        br.load_checkpoint(tmp_path / "ck", other, layout=mesh)
+        br.load_checkpoint(other, tmp_path / "ck", layout=mesh)
         read = count.end()
         assert read == sum(value.nbytes for value in saved.values())
         for name, value in saved.items():
@@ -86,12 +86,12 @@ def test_what_eight_devices_saved_is_restored_on_any(tmp_path: Path) -> None:
 def test_a_layout_that_does_not_fit_leaves_the_scope(tmp_path: Path) -> None:
     scope = br.Scope()
     scope.var("w").set(np.ones((3, 4), np.float32))
-    br.save_checkpoint(tmp_path, scope, 1)
+    br.save_checkpoint(scope, tmp_path, 1)
     scope.var("w").set(7.0)
     mesh = br.Mesh({"data": 8})
     for rule in ({"w": ("data", None)}, {"w": ("data",)}, {"v": (None,)}):
         with pytest.raises(LayoutError):
-            br.load_checkpoint(tmp_path, scope, layout=br.Layout(mesh, params=rule))
+            br.load_checkpoint(scope, tmp_path, layout=br.Layout(mesh, params=rule))
     assert scope.var("w").value == 7.0
 
 
@@ -130,7 +130,7 @@ def test_parts_come_back_as_a_whole(mesh: dict[str, int] | None, tmp_path: Path)
     scope = br.Scope()
     rules = {"w": ("model", "data")} if mesh and len(mesh) > 1 else {}
     spread = br.Layout(br.Mesh(mesh), params=rules) if mesh else None
-    assert br.load_checkpoint(tmp_path, scope, layout=spread).step == 7
+    assert br.load_checkpoint(scope, tmp_path, layout=spread).step == 7
     for name, array in WHOLE.items():
         np.testing.assert_array_equal(scope[name], array)
         assert scope.var(name).dtype == array.dtype
@@ -156,7 +156,7 @@ def test_parts_that_do_not_fit_are_refused(change: Any, tmp_path: Path) -> None:
     written(tmp_path, change)
     scope = br.Scope()
     with pytest.raises(FileFormatError):
-        br.load_checkpoint(tmp_path, scope)
+        br.load_checkpoint(scope, tmp_path)
     assert not scope.names()
 
 
@@ -170,7 +170,7 @@ def test_a_checkpoint_of_parts_that_are_not_there_is_refused(
 ) -> None:
     written(tmp_path, **said)
     with pytest.raises(FileFormatError, match="No other checkpoint"):
-        br.load_checkpoint(tmp_path, br.Scope())
+        br.load_checkpoint(br.Scope(), tmp_path)
 
 
 def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
@@ -179,11 +179,11 @@ def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
     for damaged in (whole[:-1], whole + b"0", bytes(len(whole))):
         path.write_bytes(damaged)
         with pytest.raises(FileFormatError) as caught:
-            br.load_checkpoint(tmp_path, br.Scope())
+            br.load_checkpoint(br.Scope(), tmp_path)
         assert caught.value.at == str(path)
     path.unlink()
     with pytest.raises(FileFormatError, match="is missing"):
-        br.load_checkpoint(tmp_path, br.Scope())
+        br.load_checkpoint(br.Scope(), tmp_path)
 
 
 def test_what_belongs_to_no_checkpoint_is_removed(tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ def test_what_belongs_to_no_checkpoint_is_removed(tmp_path: Path) -> None:
     remove_abandoned(tmp_path, {7: path})
     assert len(list(tmp_path.iterdir())) == 3
     scope = br.Scope()
-    br.load_checkpoint(tmp_path, scope)
-    br.save_checkpoint(tmp_path, scope, 8, keep=1)
+    br.load_checkpoint(scope, tmp_path)
+    br.save_checkpoint(scope, tmp_path, 8, keep=1)
     assert [one.name for one in tmp_path.iterdir()] == ["step-000000000008.safetensors"]
 
 
@@ -225,7 +225,7 @@ def test_two_processes_save_and_others_go_on(tmp_path: Path) -> None:
     for path in (tmp_path / "ck").glob(f"step-*{STEP + 2}.*"):
         path.unlink()
     whole = br.Scope()
-    found = br.load_checkpoint(tmp_path / "ck", whole)
+    found = br.load_checkpoint(whole, tmp_path / "ck")
     assert found == CheckpointInfo(STEP, {"row": STEP * sharded.ROWS})
     size = sum(value.nbytes for value in whole.state_dict().values())
     exe = br.Executor(layout=layout(data=4))

@@ -247,11 +247,11 @@ def check_one_given(
     Raises:
         ProgramError: Both are given, or neither.
     """
-    both = {parameters.get(first) is not None, parameters.get(second) is not None}
-    if len(both) == 1:
+    has_first, has_second = (parameters.get(name) is not None for name in (first, second))
+    if has_first == has_second:
+        number = "both" if has_first else "neither"
         raise ProgramError(
-            f"{what} expects either `{first}` or `{second}`, "
-            f"got {'both' if both == {True} else 'neither'}.",
+            f"{what} expects either `{first}` or `{second}`, got {number}.",
             fix=f"Pass {first}=... or {second}=...",
         )
 

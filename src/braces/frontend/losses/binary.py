@@ -35,7 +35,7 @@ def sigmoid_binary_cross_entropy(
     label_smoothing: float = 0.0,
     class_weights: Operand | None = None,
     positive_weight: Operand | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Binary cross-entropy of sigmoid(logits) with target probabilities, in nats.
@@ -50,7 +50,7 @@ def sigmoid_binary_cross_entropy(
         class_weights: number[size of the last axis], or a single number: weights of classes.
         positive_weight: As `class_weights`, for the first term of the formula only: the weight
             of positive examples.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean is over all elements.
         name: For the result, or the block.
 
     Raises:
@@ -97,7 +97,7 @@ def multilabel_soft_margin_loss(
     axis: int = -1,
     *,
     class_weights: Operand | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Multilabel loss: the mean over classes of binary cross-entropies.
@@ -109,7 +109,7 @@ def multilabel_soft_margin_loss(
         target: number[*shape]: 1 for each class that is present, else 0.
         axis: The axis of classes.
         class_weights: number[classes]. The weight of each class.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -135,7 +135,7 @@ def multilabel_margin_loss(
     axis: int = -1,
     *,
     margin: float = 1.0,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Multilabel hinge loss between each present class and each absent class.
@@ -149,7 +149,7 @@ def multilabel_margin_loss(
         target: number[*shape]: 1 for each class that is present, else 0.
         axis: The axis of classes.
         margin: The required difference between present and absent classes.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -177,7 +177,7 @@ def focal_loss(
     alpha: float | None = 0.25,
     gamma: float = 2.0,
     label_smoothing: float = 0.0,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Focal loss: binary cross-entropy that down-weights well-classified examples.
@@ -194,7 +194,7 @@ def focal_loss(
         alpha: The weight of positives; negatives have 1 - alpha. `None` gives all weight 1.
         gamma: The focusing exponent for well-classified examples; 0 or more.
         label_smoothing: The fraction of the target that is replaced by one half.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean is over all elements.
         name: For the block.
 
     Raises:

@@ -136,7 +136,7 @@ def softmax_cross_entropy(
     label_smoothing: float = 0.0,
     class_weights: Operand | None = None,
     ignored_label: int | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Cross-entropy of softmax(logits) with class labels, in nats.
@@ -154,7 +154,7 @@ def softmax_cross_entropy(
         label_smoothing: The fraction of each label that is distributed over all classes.
         class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the sum of the weights of
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean divides by the sum of the weights of
             the labels that are not ignored.
         name: For the result, or the block.
 
@@ -168,7 +168,7 @@ def softmax_cross_entropy(
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
-        ...     loss = br.softmax_cross_entropy(x, y, ignored_label=-1, reduction="mean")
+        ...     loss = br.softmax_cross_entropy(x, y, ignored_label=-1)
         >>> feed = {"x": [[0.0, 0.0, 0.0], [9.0, 0.0, 0.0]], "y": [2, -1]}
         >>> print(br.Executor().run(prog, br.Scope(), feed=feed, fetch=loss).round(4))
         1.0986
@@ -199,30 +199,30 @@ def _counts(labelled: _Labels, x: Var) -> Var:
 
 @transactional
 def nll_loss(
-    log_probabilities: Operand,
+    log_probs: Operand,
     labels: Operand,
     axis: int = -1,
     *,
     label_smoothing: float = 0.0,
     class_weights: Operand | None = None,
     ignored_label: int | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Negative log-likelihood of class labels.
 
-        out[...] = -class_weights[label] * log_probabilities[..., label]
+        out[...] = -class_weights[label] * log_probs[..., label]
 
     Applied to `log_softmax` it is `softmax_cross_entropy`, which is preferable for logits.
 
     Args:
-        log_probabilities: number[*shape], with an axis of classes.
+        log_probs: number[*shape], with an axis of classes.
         labels: integer[*shape without `axis`]. Class numbers from 0.
         axis: The axis of classes.
         label_smoothing: The fraction of each label that is distributed over all classes.
         class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the sum of the weights of
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean divides by the sum of the weights of
             the labels that are not ignored.
         name: For the block.
 
@@ -234,7 +234,7 @@ def nll_loss(
     """
     what = "nll_loss"
     check_smoothing(what, label_smoothing)
-    (x,) = to_common_float(what, log_probabilities=as_var(log_probabilities))
+    (x,) = to_common_float(what, log_probs=as_var(log_probs))
     labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
@@ -261,7 +261,7 @@ def multi_margin_loss(
     margin: float = 1.0,
     class_weights: Operand | None = None,
     ignored_label: int | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Multiclass hinge loss.
@@ -279,7 +279,7 @@ def multi_margin_loss(
         margin: The required difference between the correct class and the others.
         class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the number of examples
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean divides by the number of examples
             that are not ignored, independent of their weights.
         name: For the block.
 
@@ -334,7 +334,7 @@ def softmax_cross_entropy_soft(
     *,
     label_smoothing: float = 0.0,
     class_weights: Operand | None = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Cross-entropy of softmax(logits) with target probabilities, in nats.
@@ -349,7 +349,7 @@ def softmax_cross_entropy_soft(
         axis: The axis of classes.
         label_smoothing: The fraction of the target that is distributed over all classes.
         class_weights: number[classes]. The weight of each class.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over examples.
+        reduction: `"mean"`, `"sum"` or `"none"`. The mean is over examples.
         name: For the result, or the block.
 
     Raises:

@@ -35,7 +35,7 @@ __all__ = [
 
 @transactional
 def hinge_loss(
-    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+    prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
     """Hinge loss of two classes.
 
@@ -44,7 +44,7 @@ def hinge_loss(
     Args:
         prediction: number[*shape].
         target: number[*shape]: 1 or -1.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -56,7 +56,7 @@ def hinge_loss(
 
 @transactional
 def soft_margin_loss(
-    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+    prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
     """Logistic loss of two classes.
 
@@ -65,7 +65,7 @@ def soft_margin_loss(
     Args:
         prediction: number[*shape].
         target: number[*shape]: 1 or -1.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -81,7 +81,7 @@ def hinge_embedding_loss(
     target: Operand,
     margin: float = 1.0,
     *,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Hinge embedding loss: distances of similar pairs, and a margin for dissimilar ones.
@@ -92,7 +92,7 @@ def hinge_embedding_loss(
         distance: number[*shape].
         target: number[*shape]: 1 or -1.
         margin: The required distance of dissimilar pairs.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -114,7 +114,7 @@ def margin_ranking_loss(
     target: Operand,
     margin: float = 0.0,
     *,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Pairwise ranking loss with a margin.
@@ -126,7 +126,7 @@ def margin_ranking_loss(
         second: number[*shape].
         target: number[*shape]: 1 if `first` should be larger, -1 if `second` should.
         margin: The required difference.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -149,7 +149,7 @@ def cosine_embedding_loss(
     margin: float = 0.0,
     *,
     axis: int = -1,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Cosine embedding loss: cosine distance of similar pairs, a margin for dissimilar ones.
@@ -163,7 +163,7 @@ def cosine_embedding_loss(
         target: number[*shape without `axis`]: 1 or -1.
         margin: The largest cosine of dissimilar pairs without a loss.
         axis: The axis of the vectors.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -203,7 +203,7 @@ def triplet_margin_loss(
     epsilon: float = 1e-6,
     swap: bool = False,
     axis: int = -1,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Triplet loss: the anchor should be nearer to the positive than to the negative.
@@ -223,7 +223,7 @@ def triplet_margin_loss(
         epsilon: Keeps gradients finite if two vectors are equal.
         swap: Whether to use the distance from `positive` to `negative` if it is smaller.
         axis: The axis of the vectors.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -258,7 +258,7 @@ def info_nce_loss(
     negatives: Operand | None = None,
     *,
     temperature: float = 0.1,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """InfoNCE contrastive loss: identify the key of each query among other keys.
@@ -274,7 +274,7 @@ def info_nce_loss(
         key: number[rows, size]. The positive key of each query.
         negatives: number[others, size]. Negative keys, shared by all queries.
         temperature: The divisor of the cosines; above 0.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -310,7 +310,7 @@ def circle_loss(
     *,
     scale: float = 80.0,
     margin: float = 0.4,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Circle loss: similarity within classes, dissimilarity between classes.
@@ -329,7 +329,7 @@ def circle_loss(
         labels: integer[rows]: the class of each.
         scale: The factor of the similarities; above 0.
         margin: The relaxation margin: similarities should be within it of 1 and of 0.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def squared_error(
-    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+    prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
     """The squared difference; its mean is the mean squared error.
 
@@ -44,7 +44,7 @@ def squared_error(
     Args:
         prediction: number[*shape].
         target: number[*shape], or a single number.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the result.
 
     Raises:
@@ -56,7 +56,7 @@ def squared_error(
 
 
 def absolute_error(
-    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+    prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -65,7 +65,7 @@ def absolute_error(
     Args:
         prediction: number[*shape].
         target: number[*shape], or a single number.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the result.
 
     Raises:
@@ -81,7 +81,7 @@ def huber_loss(
     target: Operand,
     delta: float = 1.0,
     *,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Huber loss: quadratic for small differences, linear for large ones.
@@ -95,7 +95,7 @@ def huber_loss(
         prediction: number[*shape].
         target: number[*shape], or a single number.
         delta: The difference from which it is linear.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the result.
 
     Raises:
@@ -112,7 +112,7 @@ def smooth_l1_loss(
     target: Operand,
     beta: float = 1.0,
     *,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Smooth L1 loss: the Huber loss divided by its threshold, with slope 1 in the tails.
@@ -126,7 +126,7 @@ def smooth_l1_loss(
         prediction: number[*shape].
         target: number[*shape], or a single number.
         beta: The difference from which it is linear; with 0 it is the absolute error.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the result.
 
     Raises:
@@ -142,7 +142,7 @@ def smooth_l1_loss(
 
 @transactional
 def log_cosh_loss(
-    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+    prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
     """Log-cosh loss of the difference: a smooth approximation of `huber_loss`.
 
@@ -152,7 +152,7 @@ def log_cosh_loss(
     Args:
         prediction: number[*shape].
         target: number[*shape], or a single number.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -175,7 +175,7 @@ def kl_div_loss(
     target: Operand,
     axis: int = -1,
     *,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Kullback-Leibler divergence of a prediction from a target, in nats.
@@ -188,7 +188,7 @@ def kl_div_loss(
         log_prediction: number[*shape]. Log-probabilities, such as results of br.log_softmax.
         target: number[*shape]. Probabilities.
         axis: The axis of classes.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the result.
 
     Raises:
@@ -207,7 +207,7 @@ def poisson_nll_loss(
     log_input: bool = True,
     full: bool = False,
     epsilon: float = 1e-8,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Negative log-likelihood of counts under a Poisson distribution.
@@ -221,7 +221,7 @@ def poisson_nll_loss(
         log_input: Whether predictions are logarithms.
         full: Whether log(target!) is added for targets above 1, by Stirling's formula.
         epsilon: Keeps the logarithm finite.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -251,7 +251,7 @@ def gaussian_nll_loss(
     *,
     full: bool = False,
     epsilon: float = 1e-6,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Negative log-likelihood under a normal distribution.
@@ -265,7 +265,7 @@ def gaussian_nll_loss(
         variance: number[*shape], or a single number.
         full: Whether log(2 pi) / 2 is added.
         epsilon: The smallest variance.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:

@@ -19,7 +19,7 @@ def dice_loss(
     *,
     axis: Axes = (),
     smooth: float = 1.0,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Dice loss: 1 minus the Dice overlap of two regions given by probabilities.
@@ -35,7 +35,7 @@ def dice_loss(
         axis: The axes of the sums; `None` means all axes. The default `()` means all but the
             first, which gives a loss for each example.
         smooth: Keeps the quotient finite if prediction and target are empty.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:
@@ -61,7 +61,7 @@ def tversky_loss(
     *,
     axis: Axes = (),
     smooth: float = 1.0,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     name: str = "",
 ) -> Var:
     """Tversky loss: `dice_loss` with weights for false positives and false negatives.
@@ -79,7 +79,7 @@ def tversky_loss(
         beta: The weight of false negatives.
         axis: As for `dice_loss`.
         smooth: Keeps the quotient finite if prediction and target are empty.
-        reduction: `"none"`, `"mean"` or `"sum"`.
+        reduction: `"mean"`, `"sum"` or `"none"`.
         name: For the block.
 
     Raises:

@@ -166,7 +166,7 @@ def perplexity(
     logits = _scores("perplexity", logits, labels)
     weight = weights_of("perplexity", labels, weights)
     safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
-    loss = softmax_cross_entropy(logits, safe_labels)
+    loss = softmax_cross_entropy(logits, safe_labels, reduction="none")
     return mean_metric("perplexity", name, loss, weight, ops.exp)
 
 

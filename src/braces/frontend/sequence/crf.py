@@ -157,7 +157,7 @@ def conditional_random_field(
     end: Weight = None,
     *,
     lengths: Any = None,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     axis: int = 1,
     name: str | None = None,
     params: Sequence[str] | None = None,
@@ -181,7 +181,7 @@ def conditional_random_field(
         end: The scores of last tags, [tags].
         lengths: integer[rows], the number of steps of each batch element; all by default. An
             empty sequence has the loss 0.
-        reduction: "none" for the loss of each batch element, "mean" or "sum".
+        reduction: `"mean"`, `"sum"`, or `"none"` for the loss of each batch element.
         axis: The axis of steps; the tags are on the last one.
         name: The layer's name; its parameters are `name.transitions`, `name.start` and
             `name.end`.
@@ -203,7 +203,7 @@ def conditional_random_field(
         >>> with br.Program() as prog:
         ...     x = br.data("x", ["batch", "t", 9])
         ...     y = br.data("y", ["batch", "t"], dtype="int32")
-        ...     loss = br.layers.conditional_random_field(x, y, reduction="mean", name="crf")
+        ...     loss = br.layers.conditional_random_field(x, y, name="crf")
         ...     names = [p.name for p in prog.parameters]
         ...     path, score = br.layers.viterbi(x, params=names)
         >>> names, path.type, score.type

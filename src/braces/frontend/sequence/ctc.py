@@ -85,7 +85,7 @@ def ctc_loss(
     *,
     blank: int = 0,
     zero_infinity: bool = False,
-    reduction: Reduction = "none",
+    reduction: Reduction = "mean",
     axis: int = 1,
     name: str | None = None,
 ) -> Var:
@@ -106,8 +106,8 @@ def ctc_loss(
         blank: The class of the blank.
         zero_infinity: Whether labels without a path (too long for their steps) have the loss 0
             instead of infinity. Their gradient is 0 in both cases.
-        reduction: "none" for the loss of each batch element, "sum", or "mean": the mean of the
-            losses divided by their numbers of labels.
+        reduction: `"mean"` of the losses divided by their numbers of labels, `"sum"`, or
+            `"none"` for the loss of each batch element.
         axis: The axis of the steps of logits; the classes are on the last one.
         name: The name of the block.
 
@@ -125,7 +125,7 @@ def ctc_loss(
         ...     x = br.data("x", ["batch", "t", 28])
         ...     y = br.data("y", ["batch", "most"], dtype="int32")
         ...     n, m = (br.data(name, ["batch"], dtype="int32") for name in "nm")
-        ...     print(br.losses.ctc_loss(x, y, n, m).type)
+        ...     print(br.losses.ctc_loss(x, y, n, m, reduction="none").type)
         f32[batch]
     """
     what = "ctc_loss"

@@ -38,7 +38,7 @@ def classifier() -> tuple[br.Program, br.Var, br.Var]:
         y = br.data("y", ["batch"], dtype="int32")
         hidden = br.dropout(br.fc(x, 16, act="relu", name="a"), rate=0.3)
         logits = br.fc(hidden, 4, name="b")
-        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        loss = br.softmax_cross_entropy(logits, y)
         br.optimizer.adam(1e-2).minimize(loss)
     return prog, logits, loss
 
