@@ -13,6 +13,7 @@ from braces.builder.builder import current_program
 from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.errors import BracesError
 from braces.ir.records import Source
+from braces.keywords import add_keyword_hint
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,6 +94,9 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
         except BracesError as error:
             source = user_source()
             error.located(function.__name__ + (f", at {source}" if source else ""))
+            raise
+        except TypeError as error:
+            add_keyword_hint(error, function, kwargs)
             raise
 
     return guarded

@@ -24,6 +24,7 @@ from typing import Any, final
 
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
+from braces.keywords import hint_keywords
 from braces.layout import Layout
 from braces.runtime.devices.device_placement import read_sharded_variables
 from braces.runtime.devices.process_agreement import agree, process_count
@@ -99,6 +100,7 @@ class Checkpoint:
         [3, 4]
     """
 
+    @hint_keywords
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -238,6 +240,7 @@ class Checkpoint:
         ]
 
 
+@hint_keywords
 def save_checkpoint(
     scope: Scope,
     folder: str | os.PathLike[str],
@@ -252,6 +255,7 @@ def save_checkpoint(
     Checkpoint(folder, keep=keep, keep_every=keep_every).save_now(scope, step, data_position)
 
 
+@hint_keywords
 def load_checkpoint(
     scope: Scope,
     folder: str | os.PathLike[str],

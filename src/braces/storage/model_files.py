@@ -35,6 +35,7 @@ from braces.errors import (
 from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
+from braces.keywords import hint_keywords
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.passes.cleanup.prune import prune
 from braces.passes.training.inference_mode import without_unfed_counts
@@ -65,6 +66,7 @@ Given: TypeAlias = "tuple[Program, Sequence[Any], Any]"
 # ---- saving ----------------------------------------------------------------------------------
 
 
+@hint_keywords
 def save_model(
     path: Path,
     program: Program,
@@ -221,6 +223,7 @@ def _state_values(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Ar
 # ---- loading ---------------------------------------------------------------------------------
 
 
+@hint_keywords
 def load_model(path: Path, *, mode: str = "compile", device: str | None = None) -> Model:
     """Read a model that `save_model` wrote.
 

@@ -22,6 +22,7 @@ from braces.errors import (
     suggest,
 )
 from braces.ir.names import check_name
+from braces.keywords import hint_keywords
 from braces.scope import Loaded, Scope
 from braces.scope.state_matching import differences, join_lines, type_of
 from braces.scope.values import copy_value
@@ -30,6 +31,7 @@ from braces.storage.tensor_file import RESERVED, Array, open_tensors, write_tens
 FORMAT = "braces.parameters"
 
 
+@hint_keywords
 def save_parameters(
     scope: Scope, path: str | os.PathLike[str], names: Iterable[str] | None = None
 ) -> None:
@@ -66,6 +68,7 @@ def save_parameters(
     write_tensors(path, host_arrays(scope, names), FORMAT)
 
 
+@hint_keywords
 def load_parameters(
     scope: Scope,
     path: str | os.PathLike[str],

@@ -372,7 +372,7 @@ def as_predicate(value: Any, what: str, rows: bool = False) -> Var:
 
 
 @with_user_line
-def create_if_else(predicate: Any) -> IfElse:
+def create_if_else(pred: Any) -> IfElse:
     """Create an if-else: two blocks, selected for the whole batch or per batch element.
 
     With a bool scalar one block runs. With a bool vector the batch is partitioned: `add_input`
@@ -381,7 +381,7 @@ def create_if_else(predicate: Any) -> IfElse:
     them, and set the outputs of the other with `choice.pass_through(a, ...)`.
 
     Args:
-        predicate: A bool scalar, or a bool vector with one entry per batch element.
+        pred: A bool scalar, or a bool vector with one entry per batch element.
 
     Example:
         >>> import braces as br
@@ -407,4 +407,4 @@ def create_if_else(predicate: Any) -> IfElse:
         >>> br.Executor().run(prog, br.Scope(), {"x": [4.0, -1.0, 9.0]}, out)
         array([ 2., -1.,  3.], dtype=float32)
     """
-    return IfElse(as_predicate(predicate, "if-else", rows=True))
+    return IfElse(as_predicate(pred, "if-else", rows=True))

@@ -15,6 +15,7 @@ from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef, op as define_op
 from braces.errors import ProgramError
 from braces.homes import ELSEWHERE, FUNCTIONS as NAMES, OPERATORS, public_path
+from braces.keywords import say_keyword
 from braces.passes.autodiff.common import as_list
 
 
@@ -68,7 +69,10 @@ class OperatorFunction(DefinitionRules):
             what = "these arguments do not fit"
         except TypeError as error:
             what = str(error)
-        fix = f"Call {self.__name__}{self.__signature__}."
+        known = self.__signature__.parameters
+        unknown = next((word for word in kwargs if word not in known), None)
+        hint = "" if unknown is None else say_keyword(unknown, known)
+        fix = f"{hint} Call {self.__name__}{self.__signature__}.".lstrip()
         return ProgramError(f"{self.__name__}: {what}.", fix=fix)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Regression losses: differences, and likelihoods of distributions.
 
-A loss has a number for each element or example; `reduction="mean"` or `"sum"` reduces them to
-one number. A loss of more than three operators is a plain block.
+A loss is the mean over elements or examples; `reduction="none"` keeps the loss of each of them.
+A loss of more than three operators is a plain block.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from braces.frontend.losses.reduction import (
     reduce_operator_loss,
     to_equal_shapes,
 )
+from braces.keywords import hint_keywords
 
 __all__ = [
     "absolute_error",
@@ -34,6 +35,7 @@ __all__ = [
 # ---- differences -----------------------------------------------------------------------------
 
 
+@hint_keywords
 def squared_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -55,6 +57,7 @@ def squared_error(
     )
 
 
+@hint_keywords
 def absolute_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -76,6 +79,7 @@ def absolute_error(
     )
 
 
+@hint_keywords
 def huber_loss(
     prediction: Operand,
     target: Operand,
@@ -170,6 +174,7 @@ def log_cosh_loss(
 # ---- distributions ---------------------------------------------------------------------------
 
 
+@hint_keywords
 def kl_div_loss(
     log_prediction: Operand,
     target: Operand,
