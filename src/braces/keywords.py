@@ -26,7 +26,6 @@ concentration1: alpha a
 correction: ddof unbiased
 covariance_matrix: cov covariance
 dilation: dilations dilation_rate rhs_dilation
-dtype: data_type
 epsilon: eps
 epsilon_in_sqrt: eps_in_sqrt
 epsilon_root: eps_root
@@ -71,6 +70,7 @@ size: out_features units hidden_size num_units
 stride: strides
 target: targets labels label y_true
 total_count: n trials num_trials
+var: variance
 weight_decay: weight_decay_rate l2
 weights: sample_weight
 window: kernel_size filter_size pool_size

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, cast
 
+from braces.keywords import hint_keywords
+
 
 class Arithmetic:
     """Mixin of operators and methods that append: `x + y`, `x @ w`, `a < b`, `x.sum()`."""
@@ -29,18 +31,22 @@ class Arithmetic:
         sizes = cast("Any", shape[0] if is_sequence else shape)
         return self.op("reshape", self, shape=sizes)
 
+    @hint_keywords
     def sum(self, axis: Any = None, keepdims: bool = False) -> Self:
         """Sum along axes."""
         return self.op("sum", self, axis=axis, keepdims=keepdims)
 
+    @hint_keywords
     def mean(self, axis: Any = None, keepdims: bool = False) -> Self:
         """Return the mean along axes."""
         return self.op("mean", self, axis=axis, keepdims=keepdims)
 
+    @hint_keywords
     def max(self, axis: Any = None, keepdims: bool = False) -> Self:
         """Return the maximum along axes."""
         return self.op("max", self, axis=axis, keepdims=keepdims)
 
+    @hint_keywords
     def min(self, axis: Any = None, keepdims: bool = False) -> Self:
         """Return the minimum along axes."""
         return self.op("min", self, axis=axis, keepdims=keepdims)

@@ -27,6 +27,7 @@ from braces.frontend.core.random_state import as_shape
 from braces.frontend.core.variables import constant
 from braces.hints import HINTS
 from braces.homes import MODULES, say_home
+from braces.keywords import hint_keywords
 
 __all__ = [
     "arange", "asarray", "bfloat16", "bool", "complex64", "complex128", "e", "einsum",
@@ -69,11 +70,13 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     return emit("full", shape=sizes, value=float(number), dtype=array.dtype)
 
 
+@hint_keywords
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     """Create an array of zeros; see `full`."""
     return full(shape, 0, dtype)
 
 
+@hint_keywords
 def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     """Create an array of ones; see `full`."""
     return full(shape, 1, dtype)
@@ -112,6 +115,7 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
     return emit("arange", start=first, stop=end, step=step, dtype=dtype)
 
 
+@hint_keywords
 def asarray(value: Any, dtype: object = None) -> Var:
     """Convert a number, nested list or array to a constant; return a variable unchanged."""
     if not isinstance(value, Var):

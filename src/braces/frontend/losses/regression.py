@@ -252,7 +252,7 @@ def _stirling(y: Var) -> Var:
 def gaussian_nll_loss(
     prediction: Operand,
     target: Operand,
-    variance: Operand,
+    var: Operand,
     *,
     full: bool = False,
     epsilon: float = 1e-6,
@@ -261,13 +261,13 @@ def gaussian_nll_loss(
 ) -> Var:
     """Negative log-likelihood under a normal distribution.
 
-        v = max(variance, epsilon)
+        v = max(var, epsilon)
         out = (log(v) + (prediction - target)^2 / v) / 2
 
     Args:
         prediction: number[*shape]. The expected value.
         target: number[*shape].
-        variance: number[*shape], or a single number.
+        var: number[*shape], or a single number.
         full: Whether log(2 pi) / 2 is added.
         epsilon: The smallest variance.
         reduction: `"mean"`, `"sum"` or `"none"`.
@@ -277,7 +277,7 @@ def gaussian_nll_loss(
         ShapeError: The shapes differ.
     """
     x, y, v = to_equal_shapes(
-        "gaussian_nll_loss", prediction=prediction, target=target, variance=variance
+        "gaussian_nll_loss", prediction=prediction, target=target, var=var
     )
 
     def losses() -> Var:
