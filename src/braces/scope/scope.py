@@ -29,6 +29,7 @@ from braces.scope.names import (
     text_of,
     unknown_name_error,
 )
+from braces.scope.release import release
 from braces.scope.state_matching import Loaded, array_in, match_states
 from braces.scope.values import convert_value, copy_value
 from braces.scope.variable import OwnershipError, Variable
@@ -362,19 +363,25 @@ class Scope(Hinted):
 
     def _destroy(self, ended: tuple[str, str]) -> None:
         """Destroy this scope and its descendants; iterative, as the tree can be deep."""
-        waiting = [self]
+        waiting, parents = [self], list[Scope | None]()
         while waiting:
             scope = waiting.pop()
-            with scope._lock:
-                variables, scope._variables = scope._variables, None
-                parent, scope._parent = scope._parent, None
-            for variable in (variables or {}).values():
-                variable._end(ended)
-            if parent is not None:
-                # Not under the parent's lock: the garbage collector may call this while a
-                # thread holds it.
-                parent._children.pop(scope._number, None)
+            parents.append(scope._detach(ended))
             waiting += scope._living()
+        release(parents)
+
+    def _detach(self, ended: tuple[str, str]) -> Scope | None:
+        """Destroy the variables, leave the tree, and return the parent."""
+        with self._lock:
+            variables, self._variables = self._variables, None
+            parent, self._parent = self._parent, None
+        for variable in (variables or {}).values():
+            variable._end(ended)
+        if parent is not None:
+            # Not under the parent's lock: the garbage collector may call this while a
+            # thread holds it.
+            parent._children.pop(self._number, None)
+        return parent
 
     def _living(self) -> list[Scope]:
         children = [child() for child in self._children.copy().values()]
