@@ -1,8 +1,9 @@
 """The registry of operators, and the JAX functions behind them.
 
 `OPS` maps an operator type to its definition (`OpDef`): slots, attributes, kernel, inference
-and derivatives. `PureFunction` is a program as a function of arrays, `TracedFunction` a JAX
-function as operators. An operator of your own is defined with `br.op`.
+and derivatives. `names_in` returns the operators by their names in another system.
+`PureFunction` is a program as a function of arrays, `TracedFunction` a JAX function as
+operators. An operator of your own is defined with `br.op`.
 
     >>> from braces.extend.operators import OPS
     >>> OPS.get("softmax").inputs[0].name
@@ -12,6 +13,13 @@ function as operators. An operator of your own is defined with `br.op`.
 from braces.define.core.jax_settings import braces_jax_settings as braces_jax_settings
 from braces.define.decorator import OPS as OPS
 from braces.define.definition import OpDef as OpDef, Values as Values
+from braces.equivalents import (
+    ELEMENTWISE as ELEMENTWISE,
+    UNARY as UNARY,
+    derived as derived,
+    names_in as names_in,
+    translated as translated,
+)
 from braces.jaxpr.convert import literal_array as literal_array
 from braces.jaxpr.core.equation import (
     ProgramImport as ProgramImport,

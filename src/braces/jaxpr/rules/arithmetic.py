@@ -12,32 +12,8 @@ import numpy as np
 from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL, is_float
+from braces.equivalents import ELEMENTWISE, derived
 from braces.jaxpr.core.equation import Equation, Rule, Value
-
-SAME = {
-    "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",
-    "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "bessel_i0e": "i0e", "bessel_i1e": "i1e", "cbrt": "cbrt",
-    "ceil": "ceil", "complex": "complex",
-    "cos": "cos", "cosh": "cosh", "digamma": "digamma", "eq": "equal", "erf": "erf",
-    "erf_inv": "erfinv", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
-    "floor": "floor", "igamma": "gammainc", "igammac": "gammaincc", "imag": "imag",
-    "lgamma": "lgamma", "real": "real", "regularized_incomplete_beta": "betainc",
-    "zeta": "zeta",
-    "ge": "greater_equal", "gt": "greater", "is_finite": "isfinite", "le": "less_equal",
-    "log": "log", "log1p": "log1p", "logistic": "sigmoid", "lt": "less", "max": "maximum",
-    "min": "minimum", "mul": "multiply", "ne": "not_equal", "neg": "negative",
-    "rsqrt": "rsqrt", "shift_left": "bitwise_left_shift",
-    "shift_right_arithmetic": "bitwise_right_shift", "sign": "sign", "sin": "sin",
-    "sinh": "sinh", "sqrt": "sqrt", "square": "square", "stop_gradient": "stop_gradient",
-    "sub": "subtract", "tan": "tan", "tanh": "tanh",
-}  # fmt: skip
-"""Primitives with an equivalent operator."""
-BITWISE = {"and": "and", "or": "or", "xor": "xor", "not": "invert"}
-"""The operator names of logical primitives, without the prefix `bitwise_`."""
-REDUCTIONS = {
-    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
-}  # fmt: skip
 
 
 def equivalent_operator(op_type: str, e: Equation, *values: Value) -> Var:
@@ -61,12 +37,9 @@ def conjugate(e: Equation, x: Value) -> Var:
     return emit("complex", var, emit("zeros_like", var))
 
 
-def logic(name: str, e: Equation, *values: Value) -> Var:
-    """A logical operator on bools, or a bitwise one on integers."""
-    is_bool = e.dtype == BOOL
-    return equivalent_operator(
-        f"logical_{name}" if is_bool else f"bitwise_{BITWISE[name]}", e, *values
-    )
+def logic(op_type: str, e: Equation, *values: Value) -> Var:
+    """A bitwise operator, which is logical on bools."""
+    return equivalent_operator(f"logical_{e.name}" if e.dtype == BOOL else op_type, e, *values)
 
 
 def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
@@ -203,7 +176,7 @@ def arg_extreme(op_type: str, e: Equation, x: Value) -> Var:
 
 
 def cumulative(op_type: str, e: Equation, x: Value) -> Var:
-    """A cumulative sum or product."""
+    """A cumulative operator along an axis."""
     accumulated = emit(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
     return in_dtype(accumulated, e.dtype)
 
@@ -226,16 +199,16 @@ def contraction(e: Equation, x: Value, y: Value) -> Var:
     return in_dtype(emit("einsum", left, right, equation=equation), e.dtype)
 
 
-def _rules_of(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Rule]:
-    return {primitive: partial(rule, op_type) for primitive, op_type in table.items()}
+def _rules_of(rule: Callable[..., Value], *kinds: str) -> dict[str, Rule]:
+    return derived("jax", lambda op_type: partial(rule, op_type), *kinds)
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **_rules_of(equivalent_operator, SAME),
-    **_rules_of(logic, {name: name for name in BITWISE}),
-    **_rules_of(reduction, REDUCTIONS),
-    **_rules_of(cumulative, {"cumsum": "cumsum", "cumprod": "cumprod"}),
-    **_rules_of(arg_extreme, {"argmax": "argmax", "argmin": "argmin"}),
+    **_rules_of(equivalent_operator, *ELEMENTWISE, "other"),
+    **_rules_of(logic, "bitwise"),
+    **_rules_of(reduction, "reduction", "extreme"),
+    **_rules_of(cumulative, "cumulative"),
+    **_rules_of(arg_extreme, "position"),
     "abs": size_of,
     "bitcast_convert_type": bitcast,
     "clamp": clamp,

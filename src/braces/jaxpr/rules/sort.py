@@ -1,9 +1,8 @@
-"""Rules of sorts and cumulative operations."""
+"""Rules of sorts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from braces.builder.append import apply, emit
 from braces.builder.var import Var
@@ -38,15 +37,7 @@ def top_k(e: Equation, x: Value) -> tuple[Var, Var]:
     return top["values"][0], in_dtype(top["indices"][0], e.types[1].dtype)
 
 
-def cumulative(op_type: str, e: Equation, x: Value) -> Var:
-    """A cumulative maximum, minimum or logsumexp."""
-    return emit(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
-
-
 ORDER: Mapping[str, Rule] = {
-    "cumlogsumexp": partial(cumulative, "cumlogsumexp"),
-    "cummax": partial(cumulative, "cummax"),
-    "cummin": partial(cumulative, "cummin"),
     "sort": sort,
     "top_k": top_k,
 }

@@ -79,10 +79,10 @@ def small_power(x: Var, exponent: Any) -> Var | None:
     return functions[exponent](x if exponent in (1, 2) else as_float(x))
 
 
-def bitwise(word: str, x: Var, y: Var) -> Var:
-    """Apply `and`, `or` or `xor` to bits, or to truth values for bools."""
-    kind = "logical" if x.dtype == BOOL else "bitwise"
-    return ops.function_of(f"{kind}_{word}")(x, y)
+def bitwise(op_type: str, x: Var, y: Var) -> Var:
+    """Apply a bitwise operator to integers, or the logical one to bools."""
+    chosen = op_type.replace("bitwise", "logical") if x.dtype == BOOL else op_type
+    return ops.function_of(chosen)(x, y)
 
 
 def invert_bits(x: Var) -> Var:

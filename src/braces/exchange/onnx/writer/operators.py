@@ -20,18 +20,15 @@ from braces.exchange.onnx.writer.primitives.shape import (
     expand_to,
     reshape_to,
 )
+from braces.extend.operators import translated
 from braces.extend.types import BOOL, INT64, Dim, Shape, Size, TensorType, is_float
 
-PROMOTING: Mapping[str, str] = {
-    "add": "Add", "divide": "Div", "matmul": "MatMul", "maximum": "Max", "minimum": "Min",
-    "multiply": "Mul", "subtract": "Sub",
-}  # fmt: skip
-FLOATS: Mapping[str, str] = {
-    "ceil": "Ceil", "exp": "Exp", "floor": "Floor", "log": "Log", "negative": "Neg",
-    "relu": "Relu", "sigmoid": "Sigmoid", "sqrt": "Sqrt", "tanh": "Tanh",
-}  # fmt: skip
-NORMALISING: Mapping[str, str] = {"log_softmax": "LogSoftmax", "softmax": "Softmax"}
-REDUCING: Mapping[str, str] = {"max": "ReduceMax", "mean": "ReduceMean", "sum": "ReduceSum"}
+PROMOTING = ("add", "divide", "matmul", "maximum", "minimum", "multiply", "subtract")
+FLOATS = (
+    "ceil", "exp", "floor", "log", "negative", "relu", "sigmoid", "sqrt", "tanh",
+)  # fmt: skip
+NORMALISING = ("log_softmax", "softmax")
+REDUCING = ("max", "mean", "sum")
 
 
 def promoted(kind: str, n: NodeDesc) -> str | None:
@@ -368,9 +365,10 @@ def resize(n: NodeDesc) -> str | None:
 
 
 def _each(
-    rule: Callable[[str, NodeDesc], str | None], table: Mapping[str, str]
+    rule: Callable[[str, NodeDesc], str | None], op_types: Sequence[str]
 ) -> dict[str, Rule]:
-    return {type_: partial(rule, kind) for type_, kind in table.items()}
+    names = translated("braces", "onnx")
+    return {op_type: partial(rule, names[op_type]) for op_type in op_types}
 
 
 OPERATORS: Mapping[str, Rule] = {

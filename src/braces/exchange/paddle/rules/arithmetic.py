@@ -16,6 +16,7 @@ from braces.exchange.common.rules.elementwise import (
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.extend import functions as ops, pointwise
 from braces.extend.building import Var
+from braces.extend.operators import UNARY, derived
 from braces.extend.types import BOOL, INT64, is_float
 
 Function = Callable[..., Var]
@@ -226,36 +227,16 @@ def any_not_finite(x: Var) -> Var:
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **{name: unary_rule(ops.function_of(name)) for name in (
-        "abs", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "log", "log1p", "log2",
-        "mish", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin",
-        "sinh", "softsign", "sqrt", "square", "tan", "tanh", "trunc",
-    )},
-    **{
-        f"{name}_v2": unary_rule(ops.function_of(name))
-        for name in ("isfinite", "isinf", "isnan")
-    },
-    **{name: binary_rule(ops.function_of(op_type)) for name, op_type in {
-        "elementwise_add": "add", "elementwise_max": "maximum", "elementwise_min": "minimum",
-        "elementwise_mod": "remainder", "elementwise_mul": "multiply",
-        "elementwise_pow": "pow", "elementwise_sub": "subtract", "equal": "equal",
-        "greater_equal": "greater_equal", "greater_than": "greater", "less_equal": "less_equal",
-        "less_than": "less", "not_equal": "not_equal", "maximum": "maximum",
-        "minimum": "minimum", "atan2": "arctan2",
-    }.items()},
-    **{f"bitwise_{word}": binary_rule(partial(elementwise.bitwise, word))
-       for word in ("and", "or", "xor")},
-    **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
-    "acos": unary_rule(ops.arccos),
-    "asin": unary_rule(ops.arcsin),
-    "atan": unary_rule(ops.arctan),
+    **derived("paddle", lambda op: unary_rule(ops.function_of(op)), *UNARY),
+    **derived("paddle", lambda op: binary_rule(ops.function_of(op)), "binary", "comparison"),
+    **derived("paddle", lambda op: binary_rule(partial(elementwise.bitwise, op)), "bitwise"),
+    **derived("paddle", logical, "logical"),
     "bitwise_not": unary_rule(elementwise.invert_bits),
     "brelu": hard_tanh,
     "cast": cast,
     "celu": with_number(ops.celu, "alpha", 1.0),
     "clip": clip,
     "elementwise_div": binary_rule(divide),
-    "elementwise_floordiv": binary_rule(ops.floor_divide),
     "elu": with_number(ops.elu, "alpha", 1.0),
     "gelu": lambda node: ops.gelu(
         node.var("X"), approximate=bool(node.attr("approximate", False))
@@ -267,7 +248,6 @@ ARITHMETIC: Mapping[str, Rule] = {
     "isfinite": lambda node: ops.logical_not(any_not_finite(node.var("X"))),
     "leaky_relu": with_number(ops.leaky_relu, "alpha", 0.02),
     "log10": unary_rule(pointwise.log10),
-    "logsigmoid": unary_rule(ops.log_sigmoid),
     "pow": power,
     "prelu": prelu,
     "relu6": relu6,
@@ -278,8 +258,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "stanh": stanh,
     "sum": total,
     "swish": swish,
-    "tanh_shrink": unary_rule(ops.tanhshrink),
     "thresholded_relu": with_number(thresholded_relu, "threshold", 1.0),
     "where": where,
-}  # fmt: skip
+}
 """Operators that compute row by row, for any number of rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.operators import derived
 from braces.extend.types import BOOL, INT64, product
 
-Function = Callable[..., Var]
 
-
-def reduction_rule(function: Function, truth: bool = False) -> Rule:
+def reduction_rule(op_type: str) -> Rule:
     """Return the rule of a reduction; no axes mean all axes, regardless of `reduce_all`."""
+    function = ops.function_of(op_type)
 
     def rule(node: PaddleOp) -> Var:
         x = node.var("X")
-        x = cast_to_dtype(x, BOOL) if truth else x
+        x = cast_to_dtype(x, BOOL) if op_type in ("all", "any") else x
         if not x.ndim:
             return ops.identity(x)
         axes = node.attr("dim", node.attr("axis")) or ()
@@ -106,25 +106,14 @@ def l2_normalize(node: PaddleOp) -> Var:
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    **{f"reduce_{name}": reduction_rule(ops.function_of(name))
-       for name in ("max", "mean", "min", "prod", "sum")},
-    **{
-        f"reduce_{name}": reduction_rule(ops.function_of(name), truth=True)
-        for name in ("all", "any")
-    },
-    "arg_max": arg_extreme_rule("argmax"),
-    "arg_min": arg_extreme_rule("argmin"),
+    **derived("paddle", reduction_rule, "reduction", "extreme", "truth"),
+    **derived("paddle", arg_extreme_rule, "position"),
+    **derived("paddle", softmax, "softmax"),
     "argsort": argsort,
     "cumsum": cumsum,
-    "frobenius_norm": reduction_rule(ops.norm),
-    "log_softmax": softmax("log_softmax"),
-    "logsumexp": reduction_rule(ops.logsumexp),
-    "max": reduction_rule(ops.max),
     "mean": mean,
-    "min": reduction_rule(ops.min),
     "norm": l2_normalize,
     "p_norm": p_norm,
-    "softmax": softmax("softmax"),
     "top_k": top_k,
     "top_k_v2": top_k,
-}  # fmt: skip
+}

@@ -10,20 +10,8 @@ import numpy as np
 
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
+from braces.extend.operators import UNARY, translated
 from braces.extend.types import BOOL, FLOAT32, FLOAT64, is_float
-
-SAME: Mapping[str, str] = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
-    "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
-    "cos": "Cos", "cosh": "Cosh", "exp": "Exp", "floor": "Floor",
-    "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
-    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
-}  # fmt: skip
-"""Primitives with an ONNX equivalent."""
-
-COMPARISONS: Mapping[str, str] = {
-    "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less",
-}  # fmt: skip
 
 
 def same(kind: str, e: ExportedEquation, *values: str) -> str:
@@ -221,13 +209,15 @@ def logic(of_bools: str, of_bits: str, e: ExportedEquation, *values: str) -> str
     return e.g.op(of_bools if e.dtype == BOOL else of_bits, *values)
 
 
-def _named(rule: Callable[..., str], table: Mapping[str, str]) -> dict[str, Rule]:
-    return {primitive: partial(rule, kind) for primitive, kind in table.items()}
+def named(rule: Callable[..., str], *kinds: str) -> dict[str, Rule]:
+    """Return the rules of primitives that have an ONNX operator, by primitive."""
+    names = translated("jax", "onnx", *kinds)
+    return {primitive: partial(rule, op_type) for primitive, op_type in names.items()}
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **_named(same, SAME),
-    **_named(compared, COMPARISONS),
+    **named(same, *UNARY, "binary"),
+    **named(compared, "comparison"),
     "and": partial(logic, "And", "BitwiseAnd"),
     "atan2": angle,
     "cbrt": cube_root,

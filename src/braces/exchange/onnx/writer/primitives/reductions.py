@@ -8,6 +8,7 @@ from functools import partial
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
+from braces.exchange.onnx.writer.primitives.arithmetic import named
 from braces.exchange.onnx.writer.primitives.conv_pool import identity_element
 from braces.extend.types import BOOL, FLOAT32, INT32, INT64, DType
 
@@ -127,19 +128,15 @@ def largest(e: ExportedEquation, x: str) -> list[str]:
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    "argmax": partial(arg_extreme, "ArgMax"),
-    "argmin": partial(arg_extreme, "ArgMin"),
+    **named(arg_extreme, "position"),
+    **named(reduced, "reduction", "extreme"),
     "cumlogsumexp": running_log,
     "cummax": partial(cumulative, "Max"),
     "cummin": partial(cumulative, "Min"),
     "cumprod": partial(cumulative, "Mul"),
     "cumsum": cumsum,
     "reduce_and": all_of,
-    "reduce_max": partial(reduced, "ReduceMax"),
-    "reduce_min": partial(reduced, "ReduceMin"),
     "reduce_or": any_of,
-    "reduce_prod": partial(reduced, "ReduceProd"),
-    "reduce_sum": partial(reduced, "ReduceSum"),
     "sort": stable_sort,
     "top_k": largest,
 }

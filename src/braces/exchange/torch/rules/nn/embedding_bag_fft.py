@@ -155,7 +155,6 @@ BAGS: Mapping[str, Callable[..., Any]] = {
     "_pdist_forward": distances_within,
     "abs": size_of,
     "angle": angle,
-    "complex": ops.complex,
     "dist": distance,
     "embedding_bag.padding_idx": embedding_bag,
     "polar": polar,

@@ -21,6 +21,7 @@ from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
 from braces.extend import functions as ops, pointwise
 from braces.extend.building import Var, emit
+from braces.extend.operators import derived
 from braces.extend.programs import Literal
 from braces.extend.types import BOOL, FLOAT32, INT64, Dim, DType, is_float
 
@@ -159,9 +160,9 @@ def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
     return elementwise.clamp(cast_to_dtype(x, dtype), low, high)
 
 
-def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
+def bitwise(op_type: str) -> Callable[..., Var]:
     """Return the rule of a bitwise operator, which is logical on bools."""
-    return binary(op_type, logical)
+    return binary(op_type, op_type.replace("bitwise", "logical"))
 
 
 def logical(op_type: str) -> Callable[..., Var]:
@@ -289,37 +290,16 @@ def as_variable(value: Any, dtype: DType) -> Var:
 
 
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {
-    **{name: unary(op_type) for name, op_type in {
-        "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-        "atan": "arctan", "atanh": "arctanh", "cos": "cos", "cosh": "cosh",
-        "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
-        "lgamma": "lgamma", "exp": "exp", "exp2": "exp2", "special_erfinv": "erfinv",
-        "expm1": "expm1", "i0": "i0", "special_i0e": "i0e", "special_i1": "i1",
-        "special_i1e": "i1e", "special_entr": "entr", "log": "log",
-        "log1p": "log1p", "log2": "log2", "reciprocal": "reciprocal",
-        "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
-        "tan": "tan", "tanh": "tanh",
-        "silu": "silu", "mish": "mish", "special_expit": "sigmoid",
-    }.items()},
-    **{name: binary(op_type) for name, op_type in {
-        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-        "ge": "greater_equal", "maximum": "maximum", "minimum": "minimum",
-        "atan2": "arctan2", "hypot": "hypot", "logaddexp": "logaddexp",
-        "igamma": "gammainc", "igammac": "gammaincc", "special_zeta": "zeta",
-        "special_xlog1py": "xlog1py", "special_xlogy": "xlogy", "xlogy": "xlogy",
-        "floor_divide": "floor_divide", "remainder": "remainder",
-        "bitwise_left_shift": "bitwise_left_shift", "__lshift__": "bitwise_left_shift",
-        "bitwise_right_shift": "bitwise_right_shift", "__rshift__": "bitwise_right_shift",
-    }.items()},
-    **{name: bitwise(f"bitwise_{word}", f"logical_{word}") for word in ("and", "or", "xor")
-       for name in (f"bitwise_{word}", f"__{word}__")},
-    **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
-    **{name: rounding_rule(name) for name in ("ceil", "floor", "trunc")},
+    **derived("torch", unary, "float"),
+    **derived("torch", ops.function_of, "number", "product", "other"),
+    **derived("torch", binary, "binary", "comparison"),
+    **derived("torch", bitwise, "bitwise"),
+    **derived("torch", logical, "logical"),
+    **derived("torch", rounding_rule, "rounding"),
     **dict.fromkeys(
-        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach", "lift_fresh",
+        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "lift_fresh",
          "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), identity_rule,
     ),
-    "detach": ops.stop_gradient,
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
@@ -328,34 +308,25 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "clamp_max": clamp_max,
     "clamp_min": clamp,
     "clip": clamp,
-    "conj": ops.conj,
-    "_conj": ops.conj,
     "copysign": copy_sign,
     "div": div,
     "fmax": extreme_ignoring_nan("greater_equal"),
     "fmin": extreme_ignoring_nan("less_equal"),
     "fmod": fmod,
-    "imag": ops.imag,
-    "isfinite": ops.isfinite,
-    "isinf": ops.isinf,
-    "isnan": ops.isnan,
     "lerp": lerp,
     "lerp.Scalar": lerp_by_number,
     "log10": on_floats(pointwise.log10),
     "mul": multiply_,
     "mvlgamma": mvlgamma,
     "nan_to_num": nan_to_num,
-    "neg": ops.negative,
     "polygamma": polygamma,
     "pow": power,
-    "real": ops.real,
     "round": round_decimals,
     "rsub": rsub,
     "sgn": sign,
     "sign": sign,
     "signbit": is_negative,
     "sinc": pointwise.sinc,
-    "square": ops.square,
     "sub": sub,
     "to.device": to_device,
     "to.dtype": cast_to,

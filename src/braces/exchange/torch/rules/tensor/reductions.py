@@ -9,6 +9,7 @@ from braces.exchange.common.rules.along_axis import Axes, norm, normalize_axes, 
 from braces.exchange.common.rules.elementwise import as_float, cast_to_dtype
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.operators import derived
 from braces.extend.types import BOOL, INT64, is_float
 
 
@@ -166,38 +167,26 @@ def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
 
 
 REDUCTIONS: Mapping[str, Callable[..., Any]] = {
-    "all": logical_reduction("all"),
-    "amax": plain_reduction("max"),
-    "amin": plain_reduction("min"),
-    "any": logical_reduction("any"),
-    "argmax": arg_extreme_rule("argmax"),
-    "argmin": arg_extreme_rule("argmin"),
+    **derived("torch", reduction_rule, "reduction"),
+    **derived("torch", plain_reduction, "extreme"),
+    **derived("torch", logical_reduction, "truth"),
+    **derived("torch", arg_extreme_rule, "position"),
+    **derived("torch", cumulative_rule, "cumulative"),
+    **derived("torch", softmax, "softmax"),
     "argsort": argsort,
-    "cumprod": cumulative_rule("cumprod"),
-    "cumsum": cumulative_rule("cumsum"),
     "linalg_vector_norm": norm,
-    "log_softmax": softmax("log_softmax"),
-    "_log_softmax": softmax("log_softmax"),
     "logsumexp": logsumexp,
-    "max": plain_reduction("max"),
     "max.dim": extreme("max"),
     "max.other": ops.maximum,
-    "mean": reduction_rule("mean"),
-    "min": plain_reduction("min"),
     "min.dim": extreme("min"),
     "min.other": ops.minimum,
     "norm": norm,
-    "prod": reduction_rule("prod"),
     "prod.dim_int": reduction_rule("prod"),
-    "softmax": softmax("softmax"),
-    "_softmax": softmax("softmax"),
-    "_safe_softmax": softmax("softmax"),
     "sort": sort,
     "sort.stable": sort_stable,
     "std": variance_of_all_rule("std"),
     "std.dim": variance_along_rule("std"),
     "std.correction": variance_rule("std"),
-    "sum": reduction_rule("sum"),
     "var": variance_of_all_rule("var"),
     "var.dim": variance_along_rule("var"),
     "var.correction": variance_rule("var"),

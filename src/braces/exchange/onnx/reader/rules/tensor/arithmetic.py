@@ -24,30 +24,19 @@ from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.operators import ELEMENTWISE, derived
 from braces.extend.types import STORED, DType, is_float, is_narrow, is_stored
 
 POWERS = STORED["f8e8m0fnu"]
 """The dtype of powers of two: exponents without sign or mantissa."""
 LIMITS: Callable[[DType], Any] = ml_dtypes.finfo
 """The limits of a float dtype."""
-SAME = {
-    "Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Add": "add", "And": "logical_and",
-    "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh",
-    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det", "Equal": "equal",
-    "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
-    "GreaterOrEqual": "greater_equal", "HardSwish": "hard_swish", "Less": "less",
-    "LessOrEqual": "less_equal", "Log": "log", "Mish": "mish", "Mul": "multiply",
-    "Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Reciprocal": "reciprocal",
-    "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
-    "Sinh": "sinh", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
-    "Sub": "subtract", "Tan": "tan", "Tanh": "tanh", "Where": "where", "Xor": "logical_xor",
-}  # fmt: skip
-"""Operators with an equivalent of ours on the same inputs."""
 
 
-def equivalent_operator(op_type: str, node: OnnxNode) -> Var:
-    """An equivalent operator on the same inputs."""
-    return ops.function_of(op_type)(*unify_sizes(node.vars()))
+def equivalent_operator(op_type: str) -> Rule:
+    """Return the rule of an equivalent operator on the same inputs."""
+    function = ops.function_of(op_type)
+    return lambda node: function(*unify_sizes(node.vars()))
 
 
 def fold_inputs(op_type: str, node: OnnxNode) -> Var:
@@ -213,7 +202,7 @@ def gelu(node: OnnxNode) -> Var:
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **{name: partial(equivalent_operator, op_type) for name, op_type in SAME.items()},
+    **derived("onnx", equivalent_operator, *ELEMENTWISE, "logical", "bitwise", "other"),
     "Cast": cast,
     "CastLike": cast_like,
     "Celu": activation_rule(ops.celu, alpha=1.0),

@@ -1,13 +1,11 @@
-"""Rules of bitwise operators."""
+"""Rules of shifts and casts of bits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
-from braces.exchange.onnx.reader.rules.tensor.arithmetic import equivalent_operator
 from braces.extend import functions as ops
 from braces.extend.building import Var
 
@@ -29,8 +27,4 @@ def bit_cast(node: OnnxNode) -> Var:
 BITS: Mapping[str, Rule] = {
     "BitCast": bit_cast,
     "BitShift": bit_shift,
-    "BitwiseAnd": partial(equivalent_operator, "bitwise_and"),
-    "BitwiseNot": partial(equivalent_operator, "bitwise_invert"),
-    "BitwiseOr": partial(equivalent_operator, "bitwise_or"),
-    "BitwiseXor": partial(equivalent_operator, "bitwise_xor"),
 }

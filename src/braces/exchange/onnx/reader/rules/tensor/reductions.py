@@ -12,6 +12,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.extend import functions as ops
 from braces.extend.building import Var, current_program, emit
+from braces.extend.operators import derived
 from braces.extend.programs import DATA
 from braces.extend.types import BOOL, INT64, DType, TensorType, dimensions, is_float, product
 
@@ -123,8 +124,9 @@ def log_sum(x: Var, **options: Any) -> Var:
     return ops.log(ops.sum(x, **options))
 
 
-def arg_extreme_rule(function: Callable[..., Var]) -> Rule:
+def arg_extreme_rule(op_type: str) -> Rule:
     """Return the rule of an argmax or argmin, with the first or the last of ties."""
+    function = ops.function_of(op_type)
 
     def rule(node: OnnxNode) -> Var:
         x = node.var(0)
@@ -178,21 +180,17 @@ def cumulative_rule(function: Callable[..., Var], first: float) -> Rule:
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    "ArgMax": arg_extreme_rule(ops.argmax),
-    "ArgMin": arg_extreme_rule(ops.argmin),
+    **derived("onnx", lambda op_type: reduction(ops.function_of(op_type)), "reduction"),
+    **derived("onnx", lambda op_type: softmax_rule(ops.function_of(op_type)), "softmax"),
+    **derived("onnx", arg_extreme_rule, "position"),
     "CumProd": cumulative_rule(ops.cumprod, 1.0),
     "CumSum": cumulative_rule(ops.cumsum, 0.0),
     "Hardmax": softmax_rule(hardmax),
-    "LogSoftmax": softmax_rule(ops.log_softmax),
     "ReduceL1": reduction(absolute_sum, single=ops.abs),
     "ReduceL2": reduction(ops.norm, single=ops.abs),
     "ReduceLogSum": reduction(log_sum, single=ops.log),
-    "ReduceLogSumExp": reduction(ops.logsumexp),
     "ReduceMax": reduction(extreme(ops.max, lowest)),
-    "ReduceMean": reduction(ops.mean),
     "ReduceMin": reduction(extreme(ops.min, highest)),
-    "ReduceProd": reduction(ops.prod),
     "ReduceSum": reduction(ops.sum, since=13),
     "ReduceSumSquare": reduction(square_sum, single=ops.square),
-    "Softmax": softmax_rule(ops.softmax),
 }
