@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ DIFFERENT = {
     "paddle hard_sigmoid": "of another slope where none is said",
     "paddle brelu": "of other bounds",
     "onnx HardSigmoid": "of another slope where none is said",
+    "onnx Shrink": "a shrunk NaN is 0",
+    "paddle where": "of three arrays",
 }
 """Rules that mean something else than the operator of their name, and why."""
 
@@ -130,6 +133,40 @@ def test_a_rule_for_what_is_an_operator_of_ours_builds_that_operator_and_nothing
             checked[name] = made, [wanted]
     assert {name: pair for name, pair in checked.items() if pair[0] != pair[1]} == {}
     assert len(checked) > 90, len(checked)
+
+
+ELEMENTWISE = [OPS.get(name).axes_rule for name in ("elu", "add", "where")]
+SAMPLES = np.array(
+    [[-30, -7, -2.5, -1, -0.5, -0.125, 0], [0.125, 0.5, 1, 2.5, 7, 30, 90]], np.float32
+)
+
+
+def test_no_rule_is_a_formula_with_the_values_of_an_operator_of_ours() -> None:
+    own, outs = sorted({*functions_of_one_number().values()}), dict[str, br.Var]()
+    formulas = set[str]()
+    with br.Program() as program:
+        x, rules = br.constant(SAMPLES), {name: ops.function_of(name) for name in own}
+        for name, rule in [*rules.items(), *rules_of_one_input().items()]:
+            before, out = len(program.table.ops), None
+            with suppress(Exception):  # the rule needs other inputs
+                out = rule(x)
+            made = {op.type for op in program.table.ops[before:]} - {"cast", "constant"}
+            elementwise = all(OPS.get(type_).axes_rule in ELEMENTWISE for type_ in made)
+            if isinstance(out, br.Var) and out.shape == x.shape and elementwise:
+                outs[name] = out
+                formulas |= {name} if len(made) > 1 else set()
+    exe, scope = br.Executor(mode="interpret"), br.Scope()
+    exe.init(program, scope)  # some rules draw
+    found = exe.run(program, scope, fetch=outs)
+    same = {
+        name: op_type
+        for name in sorted(formulas - {*own})
+        for op_type in own
+        if np.allclose(found[name], found[op_type], rtol=1e-5, atol=1e-6, equal_nan=True)
+    }
+    assert {name: op_type for name, op_type in same.items() if name not in DIFFERENT} == {}
+    assert same["torch softplus"] == "softplus"  # a formula is found, by its values
+    assert len(formulas) > 20, formulas
 
 
 # ---- torch -----------------------------------------------------------------------------------
