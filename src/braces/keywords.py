@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from braces.errors import did_you_mean
@@ -77,7 +77,7 @@ window: kernel_size filter_size pool_size
 x: a input inputs
 y: b other
 """
-WORDS: dict[str, list[str]] = {
+WORDS: Mapping[str, Sequence[str]] = {
     parameter: others.split()
     for parameter, _, others in (line.partition(": ") for line in _WORDS.splitlines())
 }
