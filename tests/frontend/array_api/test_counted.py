@@ -320,7 +320,7 @@ def test_rows_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None:
         (
             ProgramError,
             lambda: br.quantile(get("y"), 0.5, method="middle"),
-            ["no method 'middle'"],
+            ["unknown method 'middle'"],
         ),
         (ShapeError, lambda: br.median(np.zeros(0)), ["median of nothing"]),
         (ShapeError, lambda: br.median(get("x"), axis=2), ["median"]),

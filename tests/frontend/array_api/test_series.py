@@ -177,7 +177,7 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         (
             ProgramError,
             lambda: br.signal.convolve(get("y"), [1.0], "whole"),
-            ["no mode 'whole'"],
+            ["unknown mode 'whole'"],
         ),
         (
             ShapeError,
@@ -199,7 +199,11 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         (ShapeError, lambda: br.image.rot90(get("x"), axes=(0, -2)), ["rot90 needs two axes"]),
         (ShapeError, lambda: br.fft.fftshift(get("x")), ["fftshift needs sizes"]),
         (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq needs a number"]),
-        (DTypeError, lambda: br.signbit(np.ones(1, complex)), ["signbit needs real numbers"]),
+        (
+            DTypeError,
+            lambda: br.signbit(np.ones(1, complex)),
+            ["signbit expects real operands, got complex128"],
+        ),
         (ShapeError, lambda: br.isclose(get("x"), get("w")), ["broadcast"]),
     ],
 )

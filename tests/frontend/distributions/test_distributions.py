@@ -468,7 +468,7 @@ def test_counts_do_not_move() -> None:
 
 def refuse_rsample(prog: br.Program, d: D.Distribution) -> None:
     before = str(prog)
-    with prog, pytest.raises(ProgramError, match=r"do not move with its parameters[^$]*Use "):
+    with prog, pytest.raises(ProgramError, match=r"no reparameterized samples[^$]*Use "):
         d.rsample()
     assert str(prog) == before
 

@@ -24,7 +24,7 @@ from braces.frontend.distributions.core.parameterization import (
 )
 from braces.frontend.distributions.discrete import FROM_ZERO, SCORE, BinaryFamily, log_binomial
 
-RELAXED = "RelaxedOneHotCategorical, or the score: " + SCORE
+RELAXED = "RelaxedOneHotCategorical, or the score-function estimator: " + SCORE
 
 # ---- probabilities ---------------------------------------------------------------------------
 
@@ -300,15 +300,15 @@ class Multinomial(ClassFamily):
     ranges: ClassVar = {"probs": FROM_ZERO}
     axes: ClassVar = {"probs": 1, "logits": 1}
     event_axes = 1
-    instead = "the score: " + SCORE
+    instead = "the score-function estimator: " + SCORE
 
     def check(self) -> None:
         """Check the number of trials."""
         super().check()
         if self.total_count < 1:
             raise ProgramError(
-                f"Multinomial has total_count={self.total_count}.",
-                fix="It is a whole number from 1 on.",
+                f"Multinomial expects total_count of 1 or more, got {self.total_count}.",
+                fix="Pass the number of trials as an integer.",
             )
 
     def append_draws(self, sizes: Shape) -> Var:

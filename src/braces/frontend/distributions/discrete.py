@@ -97,7 +97,7 @@ class Bernoulli(BinaryFamily):
     forms = BERNOULLI
     support = Interval(low=lambda d: 0.0, high=lambda d: 1.0, whole=True)
     ranges: ClassVar = {"probs": CHANCE}
-    instead = "RelaxedBernoulli, or the score: " + SCORE
+    instead = "RelaxedBernoulli, or the score-function estimator: " + SCORE
 
 
 # ---- many trials -----------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Geometric(BinaryFamily):
     forms = GEOMETRIC
     support = COUNTS
     ranges: ClassVar = {"probs": (0.0, 1.0)}
-    instead = "the score: " + SCORE
+    instead = "the score-function estimator: " + SCORE
 
 
 POISSON = ClosedForms(
@@ -189,7 +189,7 @@ class Poisson(Family):
     forms = POISSON
     support = COUNTS
     ranges: ClassVar = {"rate": FROM_ZERO}
-    instead = "the score: " + SCORE
+    instead = "the score-function estimator: " + SCORE
 
 
 def log_binomial(n: Var, k: Var) -> Var:
@@ -250,7 +250,7 @@ class Binomial(BinaryFamily):
     forms = BINOMIAL
     support = Interval(low=lambda d: 0.0, high=lambda d: d.total_count, whole=True)
     ranges: ClassVar = {"total_count": FROM_ZERO, "probs": CHANCE}
-    instead = "the score: " + SCORE
+    instead = "the score-function estimator: " + SCORE
 
 
 def _odds(d: DistributionParams) -> Var:
@@ -317,4 +317,4 @@ class NegativeBinomial(BinaryFamily):
     forms = NEGATIVE_BINOMIAL
     support = COUNTS
     ranges: ClassVar = {"total_count": ABOVE, "probs": CHANCE}
-    instead = "the score: " + SCORE
+    instead = "the score-function estimator: " + SCORE

@@ -335,7 +335,7 @@ def _common_params(p: Family, q: Family) -> list[DistributionParams]:
 
 def _missing_form_error(p: Distribution, q: Distribution) -> ProgramError:
     return ProgramError(
-        f"There is no form of the divergence from {type(q).__name__} to {type(p).__name__}.",
-        fix="With x = p.rsample([100]), or p.sample([100]) where there is none, it is about "
-        "br.mean(p.log_prob(x) - q.log_prob(x), axis=0).",
+        f"kl_divergence({type(p).__name__}, {type(q).__name__}) has no closed form.",
+        fix="Use the estimate br.mean(p.log_prob(x) - q.log_prob(x), axis=0) with "
+        "x = p.rsample([100]), or p.sample([100]) without gradients.",
     )

@@ -56,7 +56,7 @@ class Independent(Distribution):
         axes, rank = self.reinterpreted_batch_ndims, len(self.base.batch_shape)
         if not 0 <= axes <= rank:
             raise ShapeError(
-                f"Independent cannot take {axes} batch axes of {rank}.",
+                f"Independent cannot reinterpret {axes} of {rank} batch axes.",
                 given=f"batch_shape: {list(self.base.batch_shape)}",
             )
 
@@ -104,8 +104,8 @@ def check_distribution(what: str, value: object) -> None:
     """Check that an argument is a distribution."""
     if not isinstance(value, Distribution):
         raise ProgramError(
-            f"{what} takes a distribution, not {value!r:.80}.",
-            fix="Make one, as br.distributions.Normal(0.0, 1.0).",
+            f"{what} expects a distribution, got {value!r:.80}.",
+            fix="Pass a distribution, such as br.distributions.Normal(0.0, 1.0).",
         )
 
 
@@ -143,8 +143,8 @@ class MixtureSameFamily(Distribution):
         check_distribution("MixtureSameFamily", self.component_distribution)
         if not isinstance(cast(object, self.mixture_distribution), Categorical):
             raise ProgramError(
-                "The first part of MixtureSameFamily says which distribution it is.",
-                fix="Give br.distributions.Categorical(logits=...) there.",
+                "MixtureSameFamily expects a Categorical as `mixture_distribution`.",
+                fix="Pass br.distributions.Categorical(logits=...).",
             )
         self._shapes()
 
@@ -155,9 +155,9 @@ class MixtureSameFamily(Distribution):
         components = self.component_distribution.batch_shape
         if components[-1:] != classes:
             raise ShapeError(
-                "MixtureSameFamily needs a distribution for each class, and a class for each.",
+                "MixtureSameFamily expects one component for each class.",
                 given=f"classes: {classes[0]}   batch_shape: {list(components)}",
-                fix="The last batch axis of the components is that of the classes.",
+                fix="The last batch axis of the components must have the number of classes.",
             )
         return broadcast_shapes("MixtureSameFamily", unifier, (*batch, *classes), components)
 
@@ -179,8 +179,8 @@ class MixtureSameFamily(Distribution):
     def without_gradient(self) -> ProgramError:
         """See Distribution."""
         return ProgramError(
-            "Draws of a mixture do not move with its weights.",
-            fix="Sum over the components, each with the gradient of its own rsample.",
+            "MixtureSameFamily has no reparameterized samples, so rsample is not supported.",
+            fix="Sum over the components, with rsample of each component.",
         )
 
     @property

@@ -77,7 +77,7 @@ class _Labels:
         return losses if self.weights is None else losses * self._own_weights()
 
     def _own_weights(self) -> Var:
-        assert self.weights is not None, "asked only where there are some"
+        assert self.weights is not None, "no class weights"
         return ops.take(self.weights, self.valid_labels(), axis=0)
 
     def smooth_labels(self, losses: Var, smoothing: float, logs: Callable[[], Var]) -> Var:
@@ -109,9 +109,9 @@ def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var
     weight_var = as_var(weights)
     if weight_var.shape != (x.shape[at],):
         raise ShapeError(
-            f"{what} needs a weight for each class.",
+            f"{what} expects one class weight for each class.",
             given=format_types({"x": x, "class_weights": weight_var}),
-            fix=f"Class weights have the shape [{x.shape[at]}].",
+            fix=f"Pass class_weights of shape [{x.shape[at]}].",
         )
     return ops.cast(weight_var, x.dtype) if weight_var.dtype != x.dtype else weight_var
 
@@ -124,7 +124,7 @@ def check_smoothing(what: str, smoothing: float) -> None:
     """
     check_at_least(what, 0, label_smoothing=smoothing)
     if smoothing > 1:
-        raise ProgramError(f"{what} needs label_smoothing of at most 1, not {smoothing}.")
+        raise ProgramError(f"{what} expects label_smoothing of at most 1, got {smoothing}.")
 
 
 @transactional
@@ -291,7 +291,7 @@ def multi_margin_loss(
     """
     what = "multi_margin_loss"
     if p not in (1, 2):
-        raise ProgramError(f"{what} needs p=1 or p=2, not {p!r:.40}.")
+        raise ProgramError(f"{what} expects p=1 or p=2, got {p!r:.40}.")
     (x,) = to_common_float(what, prediction=as_var(prediction))
     labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
     unweighted = _Labels(labelled.labels, labelled.axis, None, ignored_label)

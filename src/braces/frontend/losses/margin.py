@@ -186,9 +186,9 @@ def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
     at = axis_index(axis, x.ndim, what)
     if target.ndim and target.shape != (*x.shape[:at], *x.shape[at + 1 :]):
         raise ShapeError(
-            f"{what} needs a target for each vector.",
+            f"{what} expects one target for each vector.",
             given=format_types({"first": x, "target": target}),
-            fix=f"A target has the shape of the vectors without axis {axis}.",
+            fix=f"Pass a target with the shape of the vectors without axis {axis}.",
         )
 
 
@@ -368,7 +368,7 @@ def _check_positive(what: str, **given: float) -> None:
     """Refuse options that are not positive."""
     for role, number in given.items():
         if not number > 0:
-            raise ProgramError(f"{what} needs a {role} above 0, not {number!r:.40}.")
+            raise ProgramError(f"{what} expects {role} above 0, got {number!r:.40}.")
 
 
 def _check_rows(what: str, **given: Var) -> None:
@@ -376,7 +376,7 @@ def _check_rows(what: str, **given: Var) -> None:
     size = next(iter(given.values())).shape[-1:]
     if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
         raise ShapeError(
-            f"{what} takes rows of vectors of one size.",
+            f"{what} expects arrays [rows, size] of equal size.",
             given=format_types(given),
-            fix="Vectors lie along the last of two axes.",
+            fix="Use br.reshape to get two axes, with the vectors along the last.",
         )

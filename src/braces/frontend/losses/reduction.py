@@ -86,8 +86,8 @@ def check_one_of(what: str, option: str, value: Any, known: Sequence[str]) -> No
     """
     if value not in known:
         raise ProgramError(
-            f"{what} has no {option} {value!r:.40}.",
-            fix=f"Use one of {', '.join(map(repr, known))}.",
+            f"{what} got an unknown {option} {value!r:.40}.",
+            fix=f"Use {', '.join(map(repr, known[:-1]))} or {known[-1]!r}.",
         )
 
 
@@ -105,9 +105,9 @@ def to_equal_shapes(what: str, **given: Any) -> list[Var]:
     shaped = [var for var in operands.values() if var.ndim]
     if any(var.shape != shaped[0].shape for var in shaped):
         raise ShapeError(
-            f"{what} needs equal shapes, or single numbers.",
+            f"{what} expects equal shapes, or scalars.",
             given=format_types(operands),
-            fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
+            fix="Losses do not broadcast, because [b,1] with [b] is usually a mistake.",
         )
     return to_common_float(what, **operands)
 
@@ -116,7 +116,9 @@ def to_common_float(what: str, **operands: Var) -> list[Var]:
     """Convert operands to their promoted float dtype."""
     dtype = float_dtype(promote(*(var.dtype for var in operands.values())))
     if dtype.kind == "c":
-        raise DTypeError(f"{what} needs real numbers.", given=format_types(operands))
+        raise DTypeError(
+            f"{what} expects real operands, got {dtype}.", given=format_types(operands)
+        )
     return [_in_dtype(var, dtype) for var in operands.values()]
 
 
@@ -144,16 +146,16 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
     at = axis_index(axis, x.ndim, what)
     if not is_integer(labels.dtype):
         raise DTypeError(
-            f"{what} needs integer labels, not {labels.dtype}.",
+            f"{what} expects integer labels, got {labels.dtype}.",
             given=format_types({"labels": labels}),
-            fix="Labels are class numbers.",
+            fix="Pass class indices, or use the loss with target probabilities.",
         )
     wanted = (*x.shape[:at], *x.shape[at + 1 :])
     if labels.shape != wanted:
         raise ShapeError(
-            f"{what} needs a label for each example, and none for each class.",
+            f"{what} expects one label for each example, without the class axis.",
             given=format_types({"x": x, "labels": labels}),
-            fix=f"Labels of the shape [{','.join(map(str, wanted))}].",
+            fix=f"Pass labels of shape [{','.join(map(str, wanted))}].",
         )
     return at
 
@@ -167,4 +169,6 @@ def check_at_least(what: str, least: float, **options: Any) -> None:
     for option, value in options.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not value >= least:
-            raise ProgramError(f"{what} needs {option} of at least {least}, not {value!r:.40}.")
+            raise ProgramError(
+                f"{what} expects {option} of at least {least}, got {value!r:.40}."
+            )

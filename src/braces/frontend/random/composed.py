@@ -155,7 +155,7 @@ def dirichlet(
 
 def _last_size(what: str, name: str, params: DistributionParameters) -> Size:
     if not params[name].ndim:
-        raise ShapeError(f"{what} needs {name} with an axis, not one number.")
+        raise ShapeError(f"{what} expects `{name}` with at least one axis, got a scalar.")
     return params[name].shape[-1]
 
 

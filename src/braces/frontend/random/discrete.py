@@ -305,9 +305,9 @@ def _choose_without_replacement(size: Size, sizes: Shape, probs: Operand | None)
     """Draw indices without replacement: the first of a random order."""
     if not all(isinstance(n, int) for n in sizes):
         raise ProgramError(
-            "choice without replace=True needs to know how many are chosen.",
+            "choice without replacement requires a static shape.",
             given=f"shape: {list(sizes)}",
-            fix="br.random.permutation(x) has all of them in random order.",
+            fix="Use br.random.permutation(x) for all elements in random order.",
         )
     count = math.prod(n for n in sizes if isinstance(n, int))
     logits = emit("full", shape=(size,), value=0.0) if probs is None else _logits(size, probs)

@@ -31,12 +31,12 @@ def distribution(cls: type[T]) -> type[T]:
 
 
 MONTE_CARLO = {
-    "mean": "br.mean(d.sample([1000]), axis=0) is about that.",
-    "variance": "br.var(d.sample([1000]), axis=0) is about that.",
-    "mode": "br.gradients(d.log_prob(x), x) leads there.",
-    "entropy": "br.mean(-d.log_prob(d.sample([1000])), axis=0) is about that.",
-    "cdf": "br.mean(br.cast(d.sample([1000]) <= x, 'float32'), axis=0) is about that.",
-    "icdf": "br.quantile(d.sample([1000]), q, axis=0) is about that.",
+    "mean": "Use the estimate br.mean(d.sample([1000]), axis=0).",
+    "variance": "Use the estimate br.var(d.sample([1000]), axis=0).",
+    "mode": "Maximize d.log_prob(x), with br.gradients(d.log_prob(x), x).",
+    "entropy": "Use the estimate br.mean(-d.log_prob(d.sample([1000])), axis=0).",
+    "cdf": "Use the estimate br.mean(br.cast(d.sample([1000]) <= x, 'float32'), axis=0).",
+    "icdf": "Use the estimate br.quantile(d.sample([1000]), q, axis=0).",
 }
 """Monte Carlo estimates for methods without a closed form."""
 
@@ -80,7 +80,7 @@ class Distribution(ABC):
     def without(self, what: str) -> ProgramError:
         """Return the error for a method without a closed form, with its alternative."""
         name = type(self).__name__
-        return ProgramError(f"There is no form of the {what} of {name}.", fix=MONTE_CARLO[what])
+        return ProgramError(f"The {what} of {name} has no closed form.", fix=MONTE_CARLO[what])
 
     # ---- draws -------------------------------------------------------------------------------
 

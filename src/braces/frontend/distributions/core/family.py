@@ -84,9 +84,9 @@ class Family(Distribution):
             rank = len(shape) - self.axes.get(name, 0)
             if rank < 0:
                 raise ShapeError(
-                    f"{self.what} needs {name} with {self.axes[name]} axes or more.",
+                    f"{self.what} expects `{name}` of rank {self.axes[name]} or more.",
                     given=f"{name}: {list(shape)}",
-                    fix="Its last axes are those of one draw.",
+                    fix="The last axes of a parameter are the event axes.",
                 )
             batches.append(shape[:rank])
             events.append(shape[rank:][-1:])
@@ -152,5 +152,6 @@ class Family(Distribution):
     def without_gradient(self) -> ProgramError:
         """See Distribution."""
         return ProgramError(
-            f"Draws of {self.what} do not move with its parameters.", fix=f"Use {self.instead}."
+            f"{self.what} has no reparameterized samples, so rsample is not supported.",
+            fix=f"Use {self.instead}.",
         )
