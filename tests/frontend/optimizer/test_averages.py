@@ -123,10 +123,10 @@ def test_what_has_no_average_is_refused() -> None:
     with br.Program():
         alone = br.parameter("w", [2])
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("decay=1.0", lambda: opt.ema([w], decay=1.0)),
-        ("has no next value", lambda: opt.ema([alone])),
-        ("ema is given", lambda: opt.ema(["w"])),
-        ("called `ema/…` already", lambda: opt.ema([w], name="ema")),
+        ("0 <= decay < 1, got 1.0", lambda: opt.ema([w], decay=1.0)),
+        ("has no update to average", lambda: opt.ema([alone])),
+        ("ema expects parameters, got", lambda: opt.ema(["w"])),
+        ("variables `ema/…` exist already", lambda: opt.ema([w], name="ema")),
         ("cannot stand in the place of `w`", lambda: prog.for_test(values={w: b})),
         ("follows from the data `x`", lambda: prog.for_test(values={"adam/count": fed})),
         ("no parameter or state", lambda: prog.for_test(values={"loss": w})),

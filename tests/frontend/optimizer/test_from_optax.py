@@ -288,9 +288,15 @@ def updating(update: Callable[..., Any], init: Any = None) -> Any:
 
 
 def test_what_is_no_transformation_is_refused() -> None:
-    refused(ProgramError, "no transformation of optax", lambda: opt.from_optax(optax.adam))
-    refused(ProgramError, "no transformation of optax", lambda: opt.from_optax(0.1))
-    refused(ProgramError, "2 learning rates", lambda: opt.chain(
+    refused(
+        ProgramError,
+        "expects an optax.GradientTransformation",
+        lambda: opt.from_optax(optax.adam),
+    )
+    refused(
+        ProgramError, "expects an optax.GradientTransformation", lambda: opt.from_optax(0.1)
+    )
+    refused(ProgramError, "exactly one learning rate, got 2", lambda: opt.chain(
         opt.from_optax(optax.adam, 0.1), opt.sgd(0.1)))  # fmt: skip
 
 
@@ -326,7 +332,7 @@ def test_a_transformation_keeps_the_same_things() -> None:
     def more(updates: Any, state: Any, params: Any = None) -> Any:
         return updates, {**state, "norm": optax.tree.norm(updates)}
 
-    refused(ProgramError, "keeps something else", lambda: updating(more, lambda p: {}))
+    refused(ProgramError, "tree structure of its state", lambda: updating(more, lambda p: {}))
 
 
 def test_a_schedule_that_is_jaxs_is_told_from_one_of_operators() -> None:

@@ -262,9 +262,9 @@ def test_what_a_search_cannot_do_is_refused() -> None:
             opt.lbfgs().apply_gradients({w: w * 2.0})
 
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("the loss draws in `dropout_0`", drawing),
-        ("asks for the loss", applied),
-        ("neither a learning rate nor a search", lambda: opt.lbfgs(linesearch=False)),
+        ("`dropout_0` draws new random", drawing),
+        ("requires the loss", applied),
+        ("requires a learning rate or a line search", lambda: opt.lbfgs(linesearch=False)),
         ("memory_size=0", lambda: opt.lbfgs(memory_size=0)),
     ]
     for text, build in cases:

@@ -108,15 +108,27 @@ def test_what_cannot_be_scaled_is_refused() -> None:
 
     cases: list[tuple[str, Callable[[], Any]]] = [
         (
-            "chain takes no optimizer that scales",
+            "chain does not support an optimizer with loss scaling",
             lambda: opt.chain(opt.clip_by_value(1.0), scaled()),
         ),
-        ("multi_steps takes no", lambda: opt.multi_steps(scaled(), 2)),
-        ("dynamic_loss_scale takes no", lambda: opt.dynamic_loss_scale(scaled())),
-        ("partition takes no", lambda: opt.partition({1: scaled()}, lambda p: 1)),
-        ("apply_gradients takes no", applied),
+        (
+            "multi_steps does not support an optimizer with loss",
+            lambda: opt.multi_steps(scaled(), 2),
+        ),
+        (
+            "dynamic_loss_scale does not support an optimizer with loss",
+            lambda: opt.dynamic_loss_scale(scaled()),
+        ),
+        (
+            "partition does not support an optimizer with loss",
+            lambda: opt.partition({1: scaled()}, lambda p: 1),
+        ),
+        ("apply_gradients does not support an optimizer with loss", applied),
         ("growth_interval=0", lambda: opt.dynamic_loss_scale(opt.adam(), growth_interval=0)),
-        ("dynamic_loss_scale wraps an optimizer", lambda: opt.dynamic_loss_scale(*[0.1])),
+        (
+            "dynamic_loss_scale expects an optimizer, got 0.1",
+            lambda: opt.dynamic_loss_scale(*[0.1]),
+        ),
     ]
     for text, build in cases:
         with pytest.raises(ProgramError, match=text) as info:

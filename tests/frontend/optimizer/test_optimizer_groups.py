@@ -125,12 +125,15 @@ def refused(text: str, build: Callable[[], Any]) -> None:
 
 
 def test_labels_without_optimizers_are_refused() -> None:
-    refused("`b` has the label 'bias', which no", lambda: fit(
+    refused("unknown label 'bias' of parameter `b`", lambda: fit(
         opt.partition({"matrix": opt.sgd(0.1)}, label)))  # fmt: skip
-    refused("cannot move the parameters of the label 'x'", lambda: opt.partition(
+    refused("expected an optimizer for the label 'x'", lambda: opt.partition(
         {"x": 0.1}, label))  # fmt: skip
-    refused("partition is given", lambda: opt.partition({}, label))
-    refused("2 learning rates", lambda: fit(
+    refused("partition expects a dict of optimizers", lambda: opt.partition({}, label))
+    refused("exactly one learning rate, got 2", lambda: fit(
         opt.chain(opt.sgd(0.1), both(opt.sgd(0.1), opt.sgd(0.1)))))  # fmt: skip
-    refused("no learning rate", lambda: fit(both(opt.clip_by_value(0.1), opt.sgd(0.1))))
-    refused("depends on no parameter that may move", lambda: fit(both(None, None)))
+    refused(
+        "exactly one learning rate, got none",
+        lambda: fit(both(opt.clip_by_value(0.1), opt.sgd(0.1))),
+    )
+    refused("does not depend on a trainable parameter", lambda: fit(both(None, None)))

@@ -167,20 +167,35 @@ def refused(error: type[BracesError], text: str, build: Callable[[], Any]) -> No
 
 
 def test_wrappers_refuse_what_they_cannot_wrap() -> None:
-    refused(ProgramError, "multi_steps wraps an optimizer", lambda: opt.multi_steps(0.1, 2))
-    refused(ProgramError, "lookahead wraps", lambda: opt.lookahead(optax.sgd(0.1)))
-    refused(ProgramError, "every=0", lambda: opt.multi_steps(opt.adam(), every=0))
-    refused(ProgramError, "sync_period=0", lambda: opt.lookahead(opt.adam(), 0))
-    refused(ProgramError, "errors=-1", lambda: opt.apply_if_finite(opt.adam(), -1))
+    refused(
+        ProgramError,
+        "multi_steps expects an optimizer, got 0.1",
+        lambda: opt.multi_steps(0.1, 2),
+    )
+    refused(
+        ProgramError, "lookahead expects an optimizer", lambda: opt.lookahead(optax.sgd(0.1))
+    )
+    refused(
+        ProgramError, "every of 1 or more, got 0", lambda: opt.multi_steps(opt.adam(), every=0)
+    )
+    refused(
+        ProgramError, "sync_period of 1 or more, got 0", lambda: opt.lookahead(opt.adam(), 0)
+    )
+    refused(
+        ProgramError, "errors of 0 or more, got -1", lambda: opt.apply_if_finite(opt.adam(), -1)
+    )
     refused(ProgramError, "cannot take every=", lambda: opt.multi_steps(opt.adam(), every="x"))
 
 
 def test_what_is_wrapped_descends_once() -> None:
     two = opt.multi_steps(opt.chain(opt.adam(), opt.sgd(0.1)), 2)
     for text, made in (
-        ("2 learning rates", two),
-        ("no learning rate", opt.multi_steps(opt.clip_by_value(0.1), 2)),
-        ("2 learning rates", opt.chain(opt.sgd(0.1), opt.lookahead(opt.sgd(0.1)))),
+        ("exactly one learning rate, got 2", two),
+        ("exactly one learning rate, got none", opt.multi_steps(opt.clip_by_value(0.1), 2)),
+        (
+            "exactly one learning rate, got 2",
+            opt.chain(opt.sgd(0.1), opt.lookahead(opt.sgd(0.1))),
+        ),
     ):
         with pytest.raises(ProgramError, match=text):
             fit(made)

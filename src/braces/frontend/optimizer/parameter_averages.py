@@ -71,7 +71,7 @@ def ema(
     """
     if decay is not None and not 0 <= decay < 1:
         raise ProgramError(
-            f"ema has decay={decay}.", fix="0.999 keeps nearly all; None gives the mean."
+            f"ema expects 0 <= decay < 1, got {decay}.", fix="Use 0.999, or None for the mean."
         )
     params = list(dict.fromkeys(parameters))
     called, program = part("ema", name, lambda arguments: arguments), _program_of(params)
@@ -116,7 +116,8 @@ def _cast_like(value: Any, template: Any) -> Any:
 def _program_of(params: list[Any]) -> Builder:
     if not params or not all(isinstance(param, Var) for param in params):
         raise ProgramError(
-            f"ema is given {params!r:.80}.", fix="Give what minimize gave: ema(pairs)."
+            f"ema expects parameters, got {params!r:.80}.",
+            fix="Pass the result of minimize: ema(pairs).",
         )
     return params[0].program
 
@@ -126,7 +127,7 @@ def _next_value(program: Builder, param: Var) -> Var:
     name = program.updates.get(param.name) if param.program is program else None
     if name is None:
         raise ProgramError(
-            f"`{param.name}` has no next value, of which there could be an average.",
+            f"`{param.name}` has no update to average.",
             fix="Minimize a loss first: ema(adam(1e-3).minimize(loss)).",
         )
     return named_var(program, name)
@@ -137,8 +138,8 @@ def _initial_average(program: Builder, param: Var) -> tuple[TensorType, Var]:
     first = first_value(program, param.name)
     if first is None:
         raise ProgramError(
-            f"The average of `{param.name}` begins with its first value, which the startup "
+            f"The average of `{param.name}` requires an initial value, which the startup "
             "program does not set.",
-            fix="Build the parameter with an initializer.",
+            fix="Create the parameter with an initializer.",
         )
     return TensorType(param.dtype, param.shape), first

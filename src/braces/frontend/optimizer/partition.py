@@ -56,8 +56,9 @@ def partition(
     """
     if not optimizers or not callable(label):
         raise ProgramError(
-            f"partition is given the groups {optimizers!r:.80} and the label {label!r:.40}.",
-            fix="Write partition({'a': adam(1e-3), 'b': None}, lambda p: 'a' or 'b').",
+            "partition expects a dict of optimizers and a function that returns a label.",
+            given=f"optimizers: {optimizers!r:.80}   label: {label!r:.40}",
+            fix="Use partition({'a': adam(1e-3), 'b': None}, lambda p: 'a' or 'b').",
         )
     parts = list[Transform]()
     for key, optimizer in optimizers.items():
@@ -71,8 +72,8 @@ def _group(label: Any, optimizer: Any, of: Callable[[Var], bool]) -> list[Transf
         return [Transform("frozen", False, _make_identity, of=of, stays=True)]
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
-            f"{optimizer!r:.80} cannot move the parameters of the label {label!r:.60}.",
-            fix="Give an optimizer of br.optimizer, or None where they stay as they are.",
+            f"expected an optimizer for the label {label!r:.60}, got {optimizer!r:.80}.",
+            fix="Pass an optimizer of br.optimizer, or None to freeze the parameters.",
         )
     refuse_scaling("partition", optimizer)
     first = leading_transform(optimizer.parts)
@@ -104,9 +105,9 @@ def _has_label(
         actual = label(param)
         if actual not in labels:
             raise ProgramError(
-                f"`{param.name}` has the label {actual!r:.60}, which no optimizer has.",
+                f"unknown label {actual!r:.60} of parameter `{param.name}`.",
                 given=f"labels: {', '.join(map(repr, labels))}",
-                fix="Give the label an optimizer, or None where its parameters stay.",
+                fix="Add an optimizer for the label, or None to freeze its parameters.",
             )
         return actual == target
 

@@ -101,8 +101,9 @@ def apply_if_finite(
     """
     if max_consecutive_errors < 0:
         raise ProgramError(
-            f"apply_if_finite has max_consecutive_errors={max_consecutive_errors}.",
-            fix="0 skips no step.",
+            f"apply_if_finite expects max_consecutive_errors of 0 or more, got "
+            f"{max_consecutive_errors}.",
+            fix="Use 0 to skip no step.",
         )
     return _wrap_finite("apply_if_finite", optimizer, max_consecutive_errors)
 
@@ -237,11 +238,11 @@ def dynamic_loss_scale(
         init_scale > 0 and growth_interval > 0 and growth_factor >= 1 >= backoff_factor > 0
     ):
         raise ProgramError(
-            "dynamic_loss_scale has a number out of range.",
+            "dynamic_loss_scale got an option out of range.",
             given=f"init_scale={init_scale}, growth_interval={growth_interval}, "
             f"growth_factor={growth_factor}, backoff_factor={backoff_factor}",
-            fix="Scale and interval are above 0; it grows by 1 or more, and shrinks by 1 or "
-            "less.",
+            fix="Use init_scale > 0, growth_interval > 0 and "
+            "growth_factor >= 1 >= backoff_factor > 0.",
         )
     called = part("loss_scale", name, lambda given: given)
     scaling = LossScale(
@@ -267,9 +268,9 @@ def wrap_optimizer(what: str, optimizer: Any, make: Callable[[UpdateArgs], Any])
     """
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
-            f"{what} wraps an optimizer, not {optimizer!r:.80}.",
-            fix=f"Write br.optimizer.{what}(br.optimizer.adam(1e-3), ...). What optax makes "
-            "comes in by from_optax(tx).",
+            f"{what} expects an optimizer, got {optimizer!r:.80}.",
+            fix=f"Use br.optimizer.{what}(br.optimizer.adam(1e-3), ...), or from_optax(tx) for "
+            "a transformation of optax.",
         )
     refuse_scaling(what, optimizer)
     first = leading_transform(optimizer.parts)
@@ -333,5 +334,6 @@ def _keep_slow_params(tx: Any) -> Any:
 def _check_positive(what: str, argument: str, value: int) -> None:
     if value < 1:
         raise ProgramError(
-            f"{what} has {argument}={value}.", fix="1 takes every step; 4 every fourth."
+            f"{what} expects {argument} of 1 or more, got {value}.",
+            fix="Use 1 for every step, 4 for every fourth.",
         )

@@ -67,14 +67,14 @@ def lbfgs(
     """
     if learning_rate is None and not linesearch:
         raise ProgramError(
-            "lbfgs has neither a learning rate nor a search.",
-            fix="Write lbfgs(), or lbfgs(0.1)",
+            "lbfgs requires a learning rate or a line search.",
+            fix="Use lbfgs() for a line search, or lbfgs(0.1) for a fixed rate.",
         )
     if memory_size < 1 or max_linesearch_steps < 1:
         raise ProgramError(
-            f"lbfgs has memory_size={memory_size} and "
-            f"max_linesearch_steps={max_linesearch_steps}.",
-            fix="Both are 1 or more.",
+            "lbfgs expects memory_size and max_linesearch_steps of 1 or more.",
+            given=f"memory_size={memory_size}, max_linesearch_steps={max_linesearch_steps}",
+            fix="Use the defaults, lbfgs().",
         )
 
     def make(args: UpdateArgs) -> Any:

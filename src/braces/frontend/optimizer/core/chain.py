@@ -49,9 +49,9 @@ def chain(*optimizers: Optimizer) -> Optimizer:
 def _chainable_parts(optimizer: Any) -> tuple[Transform, ...]:
     if not isinstance(optimizer, Optimizer):
         raise ProgramError(
-            f"{optimizer!r:.80} cannot be chained.",
-            fix="Chain optimizers of br.optimizer: chain(clip_by_value(1.0), adam(1e-3)). "
-            "from_optax(tx) wraps one of optax.",
+            f"chain expects optimizers, got {optimizer!r:.80}.",
+            fix="Pass optimizers of br.optimizer: chain(clip_by_value(1.0), adam(1e-3)). "
+            "Use from_optax(tx) for a transformation of optax.",
         )
     refuse_scaling("chain", optimizer)
     return optimizer.parts
@@ -161,7 +161,7 @@ def from_optax(
 def _check_transformation(tx: Any) -> None:
     if not isinstance(tx, optax.GradientTransformation):
         raise ProgramError(
-            f"{tx!r:.80} is no transformation of optax.",
-            fix="Pass what optax makes, as optax.adam(1e-3). A function that makes one goes "
-            "with a learning rate: from_optax(optax.adam, 1e-3).",
+            f"from_optax expects an optax.GradientTransformation, got {tx!r:.80}.",
+            fix="Pass a transformation, such as optax.adam(1e-3), or a function with its "
+            "learning rate: from_optax(optax.adam, 1e-3).",
         )

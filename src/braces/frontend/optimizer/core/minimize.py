@@ -95,7 +95,7 @@ class Optimizer(RecordedCall):
             ProgramError: A key is not a trainable parameter or has an optimizer already, or
                 this chain lacks a learning rate.
         """
-        refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
+        refuse_scaling("apply_gradients", self, "Use minimize(loss), which scales the loss.")
         return self._apply(
             {declared_var(current_program(), p): g for p, g in gradients.items()}
         )
@@ -135,19 +135,21 @@ class Optimizer(RecordedCall):
         if rates > 1 or not any(part.descends(param) for part in self.parts):
             names = [leaf.name for part in self.parts for leaf in part.leaves()]
             raise ProgramError(
-                f"This chain has {rates or 'no'} learning rate{'s' * (rates > 1)}.",
-                given=", ".join(names) or "nothing",
-                fix="It needs just one to descend: that of an optimizer, or of "
-                "br.optimizer.scale_by_learning_rate(0.1).",
+                f"A chain expects exactly one learning rate, got {rates or 'none'}.",
+                given=", ".join(names) or "an empty chain",
+                fix="Use one optimizer, or br.optimizer.scale_by_learning_rate(0.1), in the "
+                "chain.",
             )
 
 
 def refuse_scaling(
-    what: str, optimizer: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
+    what: str,
+    optimizer: Optimizer,
+    fix: str = "Apply dynamic_loss_scale last, to the whole optimizer.",
 ) -> None:
     """Refuse an optimizer with loss scaling where it is unsupported or not outermost."""
     if optimizer.scaling is not None:
-        raise ProgramError(f"{what} takes no optimizer that scales the loss.", fix=fix)
+        raise ProgramError(f"{what} does not support an optimizer with loss scaling.", fix=fix)
 
 
 def _program_of(params: list[Any]) -> Builder:
@@ -155,7 +157,7 @@ def _program_of(params: list[Any]) -> Builder:
         if not isinstance(param, Var):
             raise ProgramError(f"{param!r:.80} is not a parameter.", fix="Use br.parameter.")
     if not params:
-        raise ProgramError("There is no gradient to apply.", fix="Give {parameter: gradient}.")
+        raise ProgramError("expected at least one gradient.", fix="Pass {parameter: gradient}.")
     program: Builder = params[0].program
     _check_outside(program)
     return program
@@ -164,8 +166,8 @@ def _program_of(params: list[Any]) -> Builder:
 def _check_outside(program: Builder) -> None:
     if not program.current.runs_once:
         raise ProgramError(
-            "An optimizer cannot be built in an inner block, which runs many times or never.",
-            fix="Leave the `with` blocks of loops and branches first.",
+            "minimize is not supported in an inner block, which can run many times or never.",
+            fix="Call minimize outside the `with` blocks of loops and branches.",
         )
 
 
@@ -173,30 +175,31 @@ def _check_pair(program: Builder, param: Var, grad: Any) -> None:
     _check_parameter(program, param)
     if not isinstance(grad, Var) or grad.type != param.type:
         raise GradientError(
-            f"The gradient of `{param.name}` has another type.",
+            f"The gradient of `{param.name}` must have the type of the parameter.",
             given=f"{param.name}: {param.type}   gradient: {grad!r:.80}",
-            fix="A gradient is a variable with the dtype and shape of its parameter.",
+            fix="Pass a variable with the dtype and shape of the parameter.",
         )
     if param.name in program.updates:
         raise ProgramError(
-            f"`{param.name}` has a next value already: `{program.updates[param.name]}`.",
-            fix="A run moves a parameter once: minimize the sum of the losses, or share out the"
-            " parameters with minimize(loss, parameters=[...]).",
+            f"`{param.name}` already has an update: `{program.updates[param.name]}`.",
+            fix="Minimize the sum of the losses, or give each loss its own parameters with "
+            "minimize(loss, parameters=[...]).",
         )
 
 
 def _check_parameter(program: Builder, param: Var) -> None:
     if param.program is not program:
-        raise ProgramError(f"`{param.name}` belongs to another program.")
+        raise ProgramError(f"`{param.name}` is a variable of another program.")
     if param.info.kind != PARAMETER:
         raise ProgramError(
-            f"`{param.name}` is not a parameter, so no optimizer moves it.",
+            f"`{param.name}` is not a parameter.",
             given=f"{param.name}: {param.type}",
-            fix="Make it with br.parameter.",
+            fix="Create it with br.parameter.",
         )
     if not param.info.trainable:
         raise ProgramError(
-            f"`{param.name}` is frozen.", fix="Leave it out, or make it with trainable=True."
+            f"`{param.name}` is not trainable.",
+            fix="Leave it out, or create it with trainable=True.",
         )
 
 
@@ -224,8 +227,8 @@ def _unreachable_error(loss: Var, selected: list[Var] | None) -> GradientError:
         var.name for var in (_trainable_params(loss.program) if selected is None else selected)
     ]
     return GradientError(
-        f"`{loss.name}` depends on no parameter that may move.",
+        f"`{loss.name}` does not depend on a trainable parameter.",
         given=f"{loss.name}: {loss.type}   parameters: {', '.join(names) or 'none'}",
-        fix="Make parameters with br.parameter(..., trainable=True), and compute the loss from "
-        "them without stop_gradient or integers in between.",
+        fix="Create parameters with br.parameter(..., trainable=True), and compute the loss "
+        "from them without stop_gradient and integer operators.",
     )

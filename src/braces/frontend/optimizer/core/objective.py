@@ -112,9 +112,9 @@ def _refuse_random_ops(ops: Sequence[Op]) -> None:
     for _, op in all_ops(Body((), (), {}, tuple(ops))):
         if is_random(op) and not is_in_inference_mode(op):
             raise ProgramError(
-                f"The optimizer searches along a line, and the loss draws in `{op.name}`, anew "
-                "wherever it is asked for.",
+                f"A line search requires a deterministic loss, but `{op.name}` draws new "
+                "random numbers in each evaluation.",
                 given=f"{op.name}: {op.type}",
-                fix="Draw apart from the parameters, as mask = br.random.bernoulli(...), which "
-                "is the same in all of a step; or take another optimizer.",
+                fix="Draw independently of the parameters, as mask = br.random.bernoulli(...), "
+                "which happens once in a step; or use another optimizer.",
             )

@@ -37,7 +37,7 @@ class RecordedCall:
         if self._call is None:
             raise ProgramError(
                 f"{self!r:.200} cannot be pickled.",
-                fix="Make it with a function of br.optimizer.",
+                fix="Create it with a function of br.optimizer.",
             )
         function, args, kwargs = self._call
         if not any(name in sys.modules for name in _BY_VALUE):
@@ -84,8 +84,8 @@ def _check_importable(function: FunctionType, owner: RecordedCall) -> None:
         target = getattr(target, name, None)
     if target is not function:
         raise ProgramError(
-            f"{owner!r:.200} cannot be pickled, for nobody can import a function in it.",
+            f"{owner!r:.200} cannot be pickled: it holds a function that cannot be imported.",
             given=f"{function.__module__}.{function.__qualname__}",
-            fix="Define the function at the top level of a module, or make the optimizer in "
+            fix="Define the function at the top level of a module, or create the optimizer in "
             "each process.",
         )

@@ -105,9 +105,9 @@ def _numbers(
     """Return a JAX function from counts of steps to numbers."""
     number_type = dtype_of(dtype)
     if not is_integer(counts):
-        raise DTypeError(f"A schedule takes a count of steps, an integer, not {counts_type}.")
+        raise DTypeError(f"A schedule expects an integer step count, got {counts_type}.")
     if not is_float(number_type) or number_type.kind == "c":
-        raise DTypeError(f"A schedule gives real numbers, not {number_type}.")
+        raise DTypeError(f"A schedule supports real floating dtypes, got {number_type}.")
 
     def number(count: Any) -> Any:
         numpy: Any = jnp  # its own types are not all known
@@ -127,7 +127,7 @@ def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
 def _check_steps(name: str, argument: str, steps: int) -> None:
     if steps <= 0:
         raise ProgramError(
-            f"{name} has {argument}={steps}.", fix="A course takes a step or more."
+            f"{name} expects {argument} of 1 or more, got {steps}.", fix=f"Use {argument}=1000."
         )
 
 
@@ -271,9 +271,9 @@ def warmup_cosine_decay_schedule(
     """
     if not 0 <= warmup_steps < decay_steps:
         raise ProgramError(
-            f"warmup_cosine_decay_schedule has warmup_steps={warmup_steps} and "
-            f"decay_steps={decay_steps}.",
-            fix="0 <= warmup_steps < decay_steps, which counts the warm-up too.",
+            "warmup_cosine_decay_schedule expects 0 <= warmup_steps < decay_steps.",
+            given=f"warmup_steps={warmup_steps}, decay_steps={decay_steps}",
+            fix="Pass the total number of steps, including the warm-up, as decay_steps.",
         )
     return _schedule(
         "warmup_cosine_decay_schedule", optax.warmup_cosine_decay_schedule,
@@ -304,7 +304,9 @@ def piecewise_constant_schedule(
         for b in sorted(scale_by_boundary)
     }
     if any(not scale >= 0 for scale in scales.values()):
-        raise ProgramError(f"{name} has the scales {scales}.", fix="None is below 0.")
+        raise ProgramError(
+            f"{name} expects scales of 0 or more, got {scales}.", fix="Use 0.1 for a tenth."
+        )
     return _schedule(
         name, optax.piecewise_constant_schedule,
         init_value=init_value, boundaries_and_scales=scales,
@@ -333,14 +335,14 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     starts, joined = list(boundaries), list[Any](schedules)
     if len(joined) != len(starts) + 1 or sorted(set(starts)) != starts:
         raise ProgramError(
-            f"join_schedules is given {len(joined)} schedules and the boundaries {starts}.",
-            fix="The boundaries increase, and there is one less of them than of schedules.",
+            f"join_schedules got {len(joined)} schedules and the boundaries {starts}.",
+            fix="Pass increasing boundaries, one fewer than schedules.",
         )
     for item in joined:
         if not isinstance(item, Schedule):
             raise ProgramError(
-                f"{item!r:.80} is no schedule of br.optimizer.",
-                fix="A function of jax.numpy becomes one by br.optimizer.Schedule(function).",
+                f"join_schedules expects schedules of br.optimizer, got {item!r:.80}.",
+                fix="Wrap a function of jax.numpy in br.optimizer.Schedule(function).",
             )
     course = optax.join_schedules([item.course for item in joined], starts)
     return Schedule(course, f"join_schedules({joined}, {starts})")

@@ -120,11 +120,11 @@ class OptimizerState:
         for index in traced.read:
             if first_values[index] is None:
                 raise ProgramError(
-                    f"What `{self.leaves[0].name}` keeps begins with a value that the startup "
-                    "program does not set.",
+                    f"The initial state of `{self.leaves[0].name}` depends on a value that the "
+                    "startup program does not set.",
                     given=f"{leaves[index]!r}",
-                    fix="It may begin with numbers, with first values of parameters, and with "
-                    "a learning rate that is a number.",
+                    fix="Compute the initial state from constants, initial values of "
+                    "parameters and a constant learning rate only.",
                 )
         pairs = zip(leaves, first_values, strict=True)
         initial = [leaf if first is None else first for leaf, first in pairs]
@@ -190,8 +190,8 @@ def free_name(program: Builder, name: str, *, chosen: bool) -> str:
     taken = {name.partition("/")[0] for name in inside if "/" in name}
     if chosen and name in taken:
         raise DuplicateNameError(
-            f"There are variables called `{prefix}{name}/…` already.",
-            fix="Give each optimizer of a program another name.",
+            f"duplicate optimizer name: variables `{prefix}{name}/…` exist already.",
+            fix="Use a different name for each optimizer of a program.",
         )
     names = (f"{name}_{i}" if i else name for i in count())
     return prefix + next(name for name in names if name not in taken)
@@ -263,22 +263,22 @@ def _call_schedule(schedule: Any, steps: Var, dtype: DType) -> Any:
         raise
     except Exception as error:
         raise ProgramError(
-            f"A schedule fails: {error!s:.200}",
-            fix="It is given the count of steps, a variable, and computes with operators; "
-            "br.optimizer.Schedule(function) is one that computes with jax.numpy.",
+            f"The schedule raised an error: {error!s:.200}",
+            fix="Compute with operators on the step count, a variable; or wrap a function of "
+            "jax.numpy in br.optimizer.Schedule(function).",
         ) from error
 
 
 def _scalar(value: Any) -> Var:
     if not isinstance(value, Var):
         raise DTypeError(
-            f"{value!r:.80} is not a learning rate.",
-            fix="A schedule takes the count of steps and returns a scalar variable.",
+            f"The schedule must return a scalar variable, got {value!r:.80}.",
+            fix="Return a variable that is computed from the step count.",
         )
     if value.shape:
         raise ShapeError(
-            "A learning rate is one number.",
+            "A learning rate must be a scalar.",
             given=f"{value.name}: {value.type}",
-            fix="Reduce it.",
+            fix="Reduce it, for example with br.mean.",
         )
     return value

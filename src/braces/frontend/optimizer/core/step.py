@@ -132,8 +132,8 @@ def _explain_missing_loss(objective: Objective | None) -> Generator[None]:
         if objective is not None or "keyword-only" not in str(error):
             raise
         raise ProgramError(
-            f"A transformation asks for the loss: {error!s:.200}",
-            fix="Build it by minimize(loss), which knows the loss, not by apply_gradients.",
+            f"The transformation requires the loss: {error!s:.200}",
+            fix="Use minimize(loss) instead of apply_gradients.",
         ) from error
 
 
@@ -159,8 +159,8 @@ def _cast_like(tree: Tree, template: Tree) -> Tree:
         array = numpy.asarray(value)
         if array.shape != other.shape:
             raise ShapeError(
-                "A transformation changes the shape of what it is given or keeps.",
-                given=f"{other.shape} becomes {array.shape}",
+                "The transformation changes the shape of an update or of its state.",
+                given=f"before: {other.shape}   after: {array.shape}",
             )
         return array.astype(other.dtype)
 
@@ -168,8 +168,8 @@ def _cast_like(tree: Tree, template: Tree) -> Tree:
     before, after = trees.structure(template), trees.structure(tree)
     if before != after:
         raise ProgramError(
-            "A transformation keeps something else after a step than before.",
-            given=f"{before} becomes {after}",
-            fix="Its `init` gives all that it keeps, and its `update` the same tree.",
+            "The transformation changes the tree structure of its state.",
+            given=f"before: {before}   after: {after}",
+            fix="Return the same tree structure from `init` and `update`.",
         )
     return jax.tree.map(like, tree, template)

@@ -174,7 +174,9 @@ def part(
     """Return a transformation with a validated name."""
     chosen = default if name is None else check_name(name)
     if "/" in chosen:
-        raise ProgramError(f"`{chosen}` cannot name an optimizer.", fix="Leave out the `/`.")
+        raise ProgramError(
+            f"invalid optimizer name `{chosen}`: it contains a `/`.", fix="Remove the `/`."
+        )
     return Transform(chosen, name is not None, make, rate, whole)
 
 
@@ -198,7 +200,7 @@ def check_rate(rate: Any) -> LearningRate:
         number = math.nan
     if not math.isfinite(number):
         raise DTypeError(
-            f"{rate!r:.80} is not a learning rate.",
+            f"invalid learning rate {rate!r:.80}.",
             fix="Pass a number, a schedule of br.optimizer, or a scalar variable.",
         )
     return number
@@ -212,7 +214,7 @@ def check_mask(mask: Mask) -> Mask:
     """
     if mask is not None and not callable(mask):
         raise ProgramError(
-            f"{mask!r:.80} cannot be a mask.",
+            f"expected a function for `mask`, got {mask!r:.80}.",
             fix="Pass a function from a parameter to True or False: lambda p: p.ndim > 1.",
         )
     return mask
