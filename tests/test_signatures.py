@@ -184,6 +184,7 @@ def test_methods_and_misspelled_words_have_hints_too() -> None:
         x = br.data("x", [2, 3])
         for call, hint in (
             (lambda: x.sum(dim=1), "Use axis=."),  # pyright: ignore[reportCallIssue]
+            (lambda: br.Executor().run(br.Program(), fetch_list=[x]), "Use fetch=."),  # pyright: ignore[reportCallIssue]
             (lambda: br.softmax(x, dim=1), "Use axis=. Call softmax(x, axis=-1)."),
             (lambda: br.optimizer.adam(learning_rat=0.1), "Did you mean `learning_rate`?"),  # pyright: ignore[reportCallIssue]
         ):

@@ -9,6 +9,7 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.hints import Hinted
+from braces.keywords import hint_keywords
 from braces.layout import Layout
 from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
@@ -154,6 +155,7 @@ class Executor(Hinted):
             scope.var(name).put(raw)
         return scope
 
+    @hint_keywords
     def run(
         self,
         program: Builder,
@@ -465,9 +467,7 @@ class Executor(Hinted):
             names=names,
             passes=self.passes,
             scope=scope,
-            convert=lambda plan: convert_feeds(
-                plan, {} if feed is None else feed, self._devices.placement
-            ),
+            convert=lambda plan: convert_feeds(plan, feed or {}, self._devices.placement),
             seed=seed,
             check_nan=check_nan,
             timeout_s=timeout_s,
