@@ -55,7 +55,7 @@ mish          Mish        mish                    mish        -
 reciprocal    Reciprocal  reciprocal              reciprocal  -
 rsqrt         -           rsqrt                   rsqrt       rsqrt
 sigmoid       Sigmoid     sigmoid,special_expit   sigmoid     logistic
-silu          -           silu                    silu        -
+silu          Swish       silu                    silu,swish  -
 sin           Sin         sin                     sin         sin
 sinh          Sinh        sinh                    sinh        sinh
 softplus      Softplus    -                       -           -

@@ -150,7 +150,7 @@ def _export_error(error: Exception, symbolic: Sequence[str]) -> ProgramError:
     names = ", ".join(f"{name!r}: 8" for name in symbolic)
     return ProgramError(
         f"cannot export the program to StableHLO: {reason:.200}",
-        fix=f"An operator requires static sizes: pass sizes={{{names}}}."
+        fix=f"Pass static sizes: sizes={{{names}}}."
         if symbolic
         else "Run it with an executor.",
     )

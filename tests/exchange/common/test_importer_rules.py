@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import braces as br
 from braces.define.decorator import OPS
+from braces.equivalents import SYSTEMS, names_in
 from braces.errors import BracesError
 from braces.exchange.onnx.reader.rules import RULES as ONNX
 from braces.exchange.onnx.runtime import session
@@ -27,11 +28,6 @@ pytestmark = pytest.mark.unoptimized
 
 # ---- our own operators -----------------------------------------------------------------------
 
-OTHER_NAMES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-    "atan": "arctan", "atanh": "arctanh", "expit": "sigmoid", "logsigmoid": "log_sigmoid",
-    "neg": "negative", "swish": "silu",
-}  # fmt: skip
 DIFFERENT = {
     "torch leaky_relu": "the slope at zero is that of negative numbers",
     "torch ones_like": "of another dtype where one is said",
@@ -108,7 +104,9 @@ def functions_of_one_number() -> dict[str, str]:
     ]
     found = {plain(name): name for name in each if hasattr(ops, name)}
     own = {key: name for key, name in found.items() if built(ops.function_of(name)) == [name]}
-    return own | {other: own[plain(name)] for other, name in OTHER_NAMES.items()}
+    others = {plain(name): op_type for system in SYSTEMS for name, op_type in
+              names_in(system).items()}  # fmt: skip
+    return own | {name: op_type for name, op_type in others.items() if op_type in own.values()}
 
 
 def rules_of_one_input() -> dict[str, Callable[[br.Var], Any]]:

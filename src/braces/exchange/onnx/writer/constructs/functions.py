@@ -58,7 +58,7 @@ class _Inside(ModelState):
     def teller(self, dimension: str) -> OnnxGraph | None:
         """Add an input for a size to the graph of the function."""
         size_name = self.caller.size(Dim.named(dimension))
-        assert self.main is not None, "a function is a graph"
+        assert self.main is not None, "missing graph"
         self.main.told[dimension] = self.input(dimension, size_name), -1
         return self.main
 
@@ -77,7 +77,7 @@ def function(n: NodeDesc, write: Write) -> OutputNames:
     """
     view = BlockView.of(n.op)
     body, model = view.body, _model(n, view)
-    assert model.main is not None, "a function is a graph"
+    assert model.main is not None, "missing graph"
     shape_sizes = {
         size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape
     }
@@ -160,7 +160,7 @@ def _call_function(
 
     Captures that the block only returns bypass the function.
     """
-    assert model.main is not None, "a function is a graph"
+    assert model.main is not None, "missing graph"
     numbers = _numbers(chain(model.given, _value_names([*model.constants, *model.main.nodes])))
     computed_results = [
         name for name in dict.fromkeys(results) if name in numbers.keys() - model.given
@@ -190,7 +190,7 @@ def _share_function(
     model: _Inside, numbers: Mapping[str, str], stem: str, recompute: bool
 ) -> ModelFunction:
     """Return the function, or an existing one with this name stem and the same content."""
-    assert model.main is not None, "a function is a graph"
+    assert model.main is not None, "missing graph"
     nodes = [*model.constants, *model.main.nodes]
     _forget_sizes(nodes)
     key = stem, recompute, len(model.given), _content_key(nodes, numbers)
