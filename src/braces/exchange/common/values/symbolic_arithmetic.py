@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from braces.extend import dims
+from braces.extend.operators import names_in
 from braces.extend.types import Dim
 
+T = TypeVar("T")
 Number: TypeAlias = Any
 """A number of Python, or a size."""
 
@@ -151,9 +153,14 @@ def at_least(x: Number, y: Number) -> bool:
     return not below(x, y)
 
 
+def not_equal(x: Number, y: Number) -> bool:
+    """Return whether `x != y`."""
+    return not same(x, y)
+
+
 def nonzero(x: Number) -> bool:
     """Return whether `x != 0`."""
-    return not same(x, 0)
+    return not_equal(x, 0)
 
 
 def logical_and(x: Number, y: Number) -> bool:
@@ -174,3 +181,24 @@ def logical_xor(x: Number, y: Number) -> bool:
 def logical_not(x: Number) -> bool:
     """Return the logical not."""
     return not x
+
+
+ARITHMETIC: Mapping[str, Callable[..., Number]] = {
+    "add": plus, "divide": truncated_quotient, "maximum": largest, "minimum": smallest,
+    "multiply": times, "remainder": modulo, "subtract": minus,
+}  # fmt: skip
+"""Functions of numbers and sizes, by the operator of the same meaning."""
+TESTS: Mapping[str, Callable[..., bool]] = {
+    "equal": same, "greater": above, "greater_equal": at_least, "less": below,
+    "less_equal": at_most, "logical_and": logical_and, "logical_not": logical_not,
+    "logical_or": logical_or, "logical_xor": logical_xor, "not_equal": not_equal,
+}  # fmt: skip
+"""Tests of numbers and sizes, by the operator of the same meaning."""
+
+
+def named(
+    system: str, functions: Mapping[str, Callable[..., T]]
+) -> dict[str, Callable[..., T]]:
+    """Return functions of operators by the names of the operators in a system."""
+    names = names_in(system)
+    return {name: functions[names[name]] for name in names if names[name] in functions}

@@ -101,10 +101,6 @@ def _comparison(compute: Callable[..., bool]) -> Fold:
     )
 
 
-def _not_equal(x: Number, y: Number) -> bool:
-    return not sizes.same(x, y)
-
-
 def _size_quotient(x: Number, y: Number) -> Number:
     return (
         sizes.truncated_quotient(x, y)
@@ -267,18 +263,10 @@ def _unstack(node: PaddleOp) -> list[Constant]:
 
 
 FOLDS: Mapping[str, Fold] = {
-    **{name: _binary(compute) for name, compute in {
-        "elementwise_add": sizes.plus, "elementwise_div": sizes.truncated_quotient,
-        "elementwise_floordiv": _size_quotient, "elementwise_max": sizes.largest,
-        "elementwise_min": sizes.smallest, "elementwise_mod": sizes.modulo,
-        "elementwise_mul": sizes.times, "elementwise_sub": sizes.minus,
-    }.items()},
-    **{name: _comparison(compute) for name, compute in {
-        "equal": sizes.same, "greater_equal": sizes.at_least, "greater_than": sizes.above,
-        "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.logical_and,
-        "logical_not": sizes.logical_not, "logical_or": sizes.logical_or,
-        "not_equal": _not_equal,
-    }.items()},
+    **{name: _binary(compute)
+       for name, compute in sizes.named("paddle", sizes.ARITHMETIC).items()},
+    **{name: _comparison(compute)
+       for name, compute in sizes.named("paddle", sizes.TESTS).items()},
     **dict.fromkeys(("assign", "share_data"), lambda node: _array(node, "X")),
     **dict.fromkeys(("reshape", "reshape2"), _reshape),
     **dict.fromkeys(("squeeze", "squeeze2"), _squeeze),
@@ -288,6 +276,7 @@ FOLDS: Mapping[str, Fold] = {
     "assign_value": attribute_array,
     "cast": _cast,
     "concat": _concat,
+    "elementwise_floordiv": _binary(_size_quotient),
     "expand_v2": _expand,
     "fill_constant": _fill_constant,
     "gather": _gather_rows,

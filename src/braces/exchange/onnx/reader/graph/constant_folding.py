@@ -249,16 +249,11 @@ def _identity(node: OnnxNode, x: Array) -> Array:
 
 FOLDS: Mapping[str, Fold] = {
     **{name: _of_arrays(vectorize_arithmetic(compute)) for name, compute in {
-        "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up,
-        "Div": sizes.truncated_quotient,
-        "Floor": sizes.down, "Mod": sizes.modulo, "Mul": sizes.times, "Neg": sizes.negative,
-        "Sub": sizes.minus,
+        "Abs": sizes.absolute, "Ceil": sizes.up, "Floor": sizes.down, "Neg": sizes.negative,
+        **sizes.named("onnx", sizes.ARITHMETIC),
     }.items()},
-    **{name: _of_arrays(vectorize_comparison(compute)) for name, compute in {
-        "And": sizes.logical_and, "Equal": sizes.same, "Greater": sizes.above,
-        "GreaterOrEqual": sizes.at_least, "Less": sizes.below, "LessOrEqual": sizes.at_most,
-        "Not": sizes.logical_not, "Or": sizes.logical_or, "Xor": sizes.logical_xor,
-    }.items()},
+    **{name: _of_arrays(vectorize_comparison(compute))
+       for name, compute in sizes.named("onnx", sizes.TESTS).items()},
     "Cast": _cast,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,

@@ -14,6 +14,7 @@ from braces.exchange.torch.rules.tensor import arithmetic
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.operators import names_in
 from braces.extend.types import BOOL, FLOAT64, INT64, Dim, Size, product
 
 
@@ -55,7 +56,7 @@ def size_comparison_rule(of_sizes: Callable[..., bool], op_type: str) -> Callabl
 
 def logical_rule(op_type: str) -> Callable[[Any, Any], Any]:
     """Return the rule of a logical and, or of an or."""
-    logical = {"logical_and": sizes.logical_and, "logical_or": sizes.logical_or}[op_type]
+    logical = sizes.TESTS[op_type]
 
     def rule(x: Any, y: Any) -> Any:
         if isinstance(x, bool) and isinstance(y, bool):
@@ -78,11 +79,6 @@ def ratio(x: Any, y: Any) -> Any:
 def item(values: Sequence[Any], at: int) -> Any:
     """One of several values."""
     return values[at]
-
-
-def not_equal(x: Size, y: Size) -> bool:
-    """An inequality of sizes, for all values of their symbols."""
-    return not sizes.same(x, y)
 
 
 def logical_not(x: Any) -> Any:
@@ -160,20 +156,16 @@ SIZING: Mapping[str, Callable[..., Any]] = {
          "python.sym_constrain_range_for_size", "sym_constrain_range",
          "sym_constrain_range_for_size"), dropped_check,
     ),
+    **{f"python.{name}": size_comparison_rule(sizes.TESTS[op_type], op_type)
+       for name, op_type in names_in("torch", "comparison").items()},
     "python.add": size_arithmetic_rule(sizes.plus, arithmetic.add),
     "python.and_": logical_rule("logical_and"),
     "python.ceil": rounding_rule("ceil", math.ceil),
-    "python.eq": size_comparison_rule(sizes.same, "equal"),
     "python.floor": rounding_rule("floor", math.floor),
     "python.floordiv": size_arithmetic_rule(quotient, arithmetic.floor_divide),
-    "python.ge": size_comparison_rule(sizes.at_least, "greater_equal"),
     "python.getitem": item,
-    "python.gt": size_comparison_rule(sizes.above, "greater"),
-    "python.le": size_comparison_rule(sizes.at_most, "less_equal"),
-    "python.lt": size_comparison_rule(sizes.below, "less"),
     "python.mod": size_arithmetic_rule(sizes.modulo, arithmetic.remainder),
     "python.mul": size_arithmetic_rule(sizes.times, arithmetic.multiply),
-    "python.ne": size_comparison_rule(not_equal, "not_equal"),
     "python.neg": size_arithmetic_rule(sizes.negative, ops.negative),
     "python.or_": logical_rule("logical_or"),
     "python.pow": power,
