@@ -11,6 +11,7 @@ import pytest
 
 import braces as br
 from braces.builder.var import Var
+from braces.testing.differences import central_differences
 from tests.ops.cases import MODES
 from tests.support.running import run
 
@@ -39,11 +40,11 @@ def test_norms_of_every_order_have_a_slope_of_zero_at_a_row_of_zeros(mode: str) 
         np.testing.assert_allclose(first[2], slopes(ROWS[2], order), 1e-6, 1e-7)
 
 
-def slopes(row: Any, order: float, step: float = 1e-6) -> list[float]:
-    def at(by: Any) -> Any:
-        return np.linalg.norm(row + by, order)
+def slopes(row: Any, order: float) -> Any:
+    def norm(values: Any) -> Any:
+        return {"norm": np.linalg.norm(values["row"], order)}
 
-    return [(at(step * one) - at(-step * one)) / (2 * step) for one in np.eye(len(row))]
+    return central_differences(norm, {"row": row}, "row", ["norm"], step=1e-6)["norm"]
 
 
 P, K = np.array([0.0, 1.0, 0.3]), np.array([0.0, 1.0, 1.0])
