@@ -66,14 +66,14 @@ class Mesh:
     def __post_init__(self) -> None:
         axes = _check_mapping("axes", self.axes)
         if not axes:
-            raise LayoutError("A mesh has axes.", fix='Write br.Mesh({"data": -1}).')
+            raise LayoutError("The mesh has no axes.", fix='Write br.Mesh({"data": -1}).')
         for name, size in axes.items():
             _check_axis(name, size)
         if list(axes.values()).count(-1) > 1:
             raise LayoutError(
-                "Only one axis of a mesh can have what is left of the devices.",
+                "Only one axis of a mesh can have size -1.",
                 given=repr(axes),
-                fix="Write how many devices the others have.",
+                fix="Give the number of devices of the others.",
             )
         object.__setattr__(self, "axes", axes)
 
@@ -91,10 +91,10 @@ class Mesh:
         is_divisible = -1 not in self.axes.values() or left * fixed == devices
         if not left or not is_divisible:
             raise DeviceError(
-                f"{self!r} does not lie on {devices} device{'s' * (devices != 1)}.",
-                given=f"it takes {fixed}{', or a multiple' * (-1 in self.axes.values())}",
+                f"{self!r} does not fit on {devices} device{'s' * (devices != 1)}.",
+                given=f"it needs {fixed}{', or a multiple' * (-1 in self.axes.values())}",
                 fix="Use other sizes, or more devices: the environment variable "
-                "JAX_NUM_CPU_DEVICES=8 makes eight of a processor.",
+                "JAX_NUM_CPU_DEVICES=8 creates eight virtual CPU devices.",
             )
         return Mesh({name: left if size == -1 else size for name, size in self.axes.items()})
 
@@ -107,8 +107,8 @@ def _check_axis(name: object, size: object) -> None:
     counted = type(size) is int and (size == -1 or 1 <= size <= MAX_DEVICES)
     if not isinstance(name, str) or not name.isidentifier() or not counted:
         raise LayoutError(
-            f"{name!r:.40}: {size!r:.40} is no axis of a mesh.",
-            fix="An axis has a name like a variable, and a number of devices from 1, or -1.",
+            f"Invalid mesh axis {name!r:.40}: {size!r:.40}.",
+            fix="Use an identifier as the name, and a number of devices from 1, or -1.",
         )
 
 
@@ -246,9 +246,9 @@ class Layout:
         rules = [pattern for pattern in self.params if fnmatchcase(name, pattern)]
         if len({self.params[pattern] for pattern in rules}) > 1:
             raise LayoutError(
-                f"Two rules of the layout say different things of `{name}`.",
+                f"Two rules of the layout conflict for `{name}`.",
                 given=", ".join(f"{p!r}: {spec_text(self.params[p])}" for p in rules[:3]),
-                fix="Write patterns of which one matches.",
+                fix="Use patterns of which only one matches.",
             )
         spec = self.params[rules[0]] if rules else self.of_value(variable.shape, variable.axes)
         if rules:
@@ -270,17 +270,17 @@ class Layout:
         given = f"{name}: {list(shape)}, {rule!r}: {spec_text(spec)}, {self.mesh!r}"
         if len(spec) != len(shape):
             raise LayoutError(
-                f"The rule {rule!r} is for {len(spec)} axes, and `{name}` has {len(shape)}.",
+                f"The rule {rule!r} has {len(spec)} axes; `{name}` has {len(shape)}.",
                 given=given,
-                fix="Say of each axis what it is cut along, or None.",
+                fix="Give one entry per axis: mesh axes, or None.",
             )
         for axis, (size, axes) in enumerate(zip(shape, spec, strict=True)):
             if not self.divides(size, axes):
                 raise LayoutError(
-                    f"Axis {axis} of `{name}` has no equal parts on {self.mesh.size(axes)} "
-                    "devices.",
+                    f"Axis {axis} of `{name}` cannot be sharded evenly on "
+                    f"{self.mesh.size(axes)} devices.",
                     given=given,
-                    fix="Use a size that divides, or leave the axis whole.",
+                    fix=f"Use a multiple of {self.mesh.size(axes)}, or do not shard the axis.",
                 )
 
     def divides(self, size: Any, axes: MeshAxes) -> bool:
@@ -313,7 +313,7 @@ class Layout:
         for name in self.dims:
             if sizes is not None and name not in sizes:
                 raise LayoutError(
-                    f"The layout has a rule for sizes {name!r}, and this program has none.",
+                    f"The layout has a rule for size {name!r}, which is not in the program.",
                     fix=f"{suggest(name, sizes)} Or use layout.without({name!r}).",
                 )
         for pattern in self.params:
@@ -349,7 +349,7 @@ def _check_mapping(what: str, argument: Any) -> dict[str, Any]:
     mapping: Any = {} if argument is None else argument
     if not isinstance(mapping, Mapping):
         raise LayoutError(
-            f"{what}={argument!r:.80} is no dict with names.",
+            f"Expected a dict by name for `{what}`, got {argument!r:.80}.",
             fix=f"Write {_EXAMPLES[what]}.",
         )
     return {_check_text(what, name): value for name, value in cast("Any", mapping).items()}
@@ -357,20 +357,24 @@ def _check_mapping(what: str, argument: Any) -> dict[str, Any]:
 
 def _check_text(what: str, name: object) -> str:
     if not isinstance(name, str):
-        raise LayoutError(f"{what}: {name!r:.80} is no name.", fix="Use a text.")
+        raise LayoutError(
+            f"{what}: expected a string as name, got {name!r:.80}.", fix="Use a string."
+        )
     return name
 
 
 def _checked_mesh(mesh: object) -> Mesh:
     if not isinstance(mesh, Mesh):
-        raise LayoutError(f"{mesh!r:.80} is no mesh.", fix='Write br.Mesh({"data": -1}).')
+        raise LayoutError(
+            f"Expected a br.Mesh, got {mesh!r:.80}.", fix='Write br.Mesh({"data": -1}).'
+        )
     return mesh
 
 
 def _read_spec(mesh: Mesh, name: str, rules: Any) -> Spec:
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise LayoutError(
-            f"{name!r}: {rules!r:.80} does not say what each axis is cut along.",
+            f"{name!r}: expected one entry per axis, got {rules!r:.80}.",
             fix=f'Write {{{name!r}: (None, "{next(iter(mesh.axes))}")}}.',
         )
     spec = tuple(_read_axes(mesh, name, rule) for rule in cast("Sequence[Rule]", rules))
@@ -388,7 +392,7 @@ def _read_axes(mesh: Mesh, name: str, rule: Any) -> MeshAxes:
 def _check_mesh_axis(mesh: Mesh, name: str, axis: object) -> str:
     if not isinstance(axis, str) or axis not in mesh.axes:
         raise LayoutError(
-            f"{name!r}: the mesh has no axis {axis!r:.80}.",
+            f"{name!r}: unknown mesh axis {axis!r:.80}.",
             given=repr(mesh),
             fix=suggest(str(axis), mesh.axes),
         )
@@ -399,7 +403,6 @@ def _refuse_twice(name: str, axes: Sequence[str]) -> None:
     twice = [axis for axis in axes if axes.count(axis) > 1]
     if twice:
         raise LayoutError(
-            f"{name!r}: a value is cut along an axis of the mesh once, not twice along "
-            f"{twice[0]!r}.",
+            f"{name!r}: duplicate mesh axis {twice[0]!r}.",
             fix="Use each axis once.",
         )

@@ -93,8 +93,9 @@ def make_parser() -> ArgumentParser:
     """Return the parser of all commands."""
     parser = ArgumentParser(
         "braces",
-        description="Neural-network programs as data: look at them, run them.",
-        epilog="example: braces demo\nexit status: 0 yes, 1 no, 2 bad usage",
+        description="Inspect, convert and run neural-network programs.",
+        epilog="example: braces demo\n"
+        "exit status: 0 success, 1 negative answer or bad file, 2 bad usage",
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -78,7 +78,7 @@ class FailureDetector:
                 self._end_with(read_number(record, "failed"), str(record.get("why")))
         except (OSError, ValueError):
             if not self._others_left.is_set():
-                self._end_with(other, "it was killed, or lost")
+                self._end_with(other, "it was killed, or its connection was lost")
             self._selector.unregister(self._lines.pop(other))
             return
         self._left.add(other)
@@ -91,7 +91,7 @@ class FailureDetector:
             self._send({"failed": who, "why": reason})
         self._other_failed.set()
         time.sleep(_LAST_WORDS_S)  # this process may have an error of its own to report
-        message = f"Process {who} failed: {reason}\n  Process {self.index} ends with it."
+        message = f"Process {who} failed: {reason}\n  Process {self.index} ends as well."
         print(visible_lines(message), file=sys.stderr)
         _end_now(PEER_FAILED_STATUS)
 
@@ -110,7 +110,7 @@ class FailureDetector:
         if not self._lines:
             return
         if self._status:
-            self.fail(f"it left with status {self._status}", self._status)
+            self.fail(f"it exited with status {self._status}", self._status)
         if self.index:
             self._send({"left": self.index})
         if not self._others_left.wait(_PATIENCE_S):

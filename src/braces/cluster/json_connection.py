@@ -65,7 +65,7 @@ class JsonConnection:
     def _read_more(self) -> None:
         more = self.connection.recv(MAX_RECORD_BYTES)
         if not more:
-            raise ConnectionResetError("The other end hung up.")
+            raise ConnectionResetError("The other end closed the connection.")
         self._read += more
         if len(self._read) > MAX_RECORD_BYTES:
             raise ValueError("The record is too long.")
@@ -75,9 +75,9 @@ class JsonConnection:
         try:
             record = json.loads(text)
         except RecursionError:
-            raise ValueError("The record is too deep.") from None
+            raise ValueError("The record is nested too deeply.") from None
         if not isinstance(record, dict):
-            raise ValueError("It is no record.")
+            raise ValueError("The message is not a record.")
         return cast("Record", record)
 
     def hosts(self) -> tuple[str, str]:
@@ -113,5 +113,5 @@ def read_number(record: Record, name: str) -> int:
     """
     value = record.get(name)
     if type(value) is not int:
-        raise ValueError(f"{name} is no number.")
+        raise ValueError(f"expected an integer `{name}`, got {value!r:.40}.")
     return value

@@ -69,27 +69,30 @@ class Job:
             ClusterError: A number is out of range, or there is no address.
         """
         if not self.program or self.program == ("-m",):
-            raise ClusterError("There is no program to run.", fix="Say which: train.py")
+            raise ClusterError("The program is missing.", fix="Add it, such as train.py.")
         least = {"processes": 1, "restarts": 0, "hosts": 1, "host_index": 0}
         least |= {"devices": 1} if self.devices is not None else {}
         for name, value in least.items():
             actual = getattr(self, name)
             if actual < value:
-                raise ClusterError(f"{name}={actual} must be {value} or more.")
+                raise ClusterError(
+                    f"{name}={actual} is out of range; expected {value} or more."
+                )
         if not 0 < self.timeout_s <= 1e6:
-            raise ClusterError(f"timeout_s={self.timeout_s} is no time to wait.")
+            raise ClusterError(f"expected timeout_s from 0 to 1e6 s, got {self.timeout_s}.")
         if not 0 <= self.grace_s <= 1e6:
-            raise ClusterError(f"grace_s={self.grace_s} is no time to wait.")
+            raise ClusterError(f"expected grace_s from 0 to 1e6 s, got {self.grace_s}.")
         if not 0 < self.log_mb <= 1e6:
-            raise ClusterError(f"log_mb={self.log_mb} is no size of a log.")
+            raise ClusterError(f"expected log_mb from 0 to 1e6 MB, got {self.log_mb}.")
         if self.host_index >= self.hosts:
             raise ClusterError(
-                f"There is no host {self.host_index} of {self.hosts}.", fix="They count from 0."
+                f"host_index={self.host_index} is out of range for {self.hosts} hosts.",
+                fix="Number hosts from 0.",
             )
         if self.hosts > 1 and self.address is None:
             raise ClusterError(
-                "Several hosts need an address where process 0 is met.",
-                fix="Say --address HOST:PORT with the name of host 0, the same on all hosts.",
+                "A job on several hosts requires the address of process 0.",
+                fix="Pass --address HOST:PORT with the name of host 0, the same on all hosts.",
             )
         if self.address is not None:
             process_identity.split_address(self.address)
@@ -103,9 +106,9 @@ class Job:
         file = self.program[0]
         if not file.startswith("-") and not os.path.exists(file):
             raise ClusterError(
-                f"There is no file {file!r:.400} to run.",
+                f"The program file {file!r:.400} does not exist.",
                 given=f"in {os.getcwd()}",
-                fix="Say where it is; a module is run with -m: -m package.train.",
+                fix="Pass the path of a file, or -m and a module: -m package.train.",
             )
 
     def environment(self, local: int, attempt: int, address: str, name: str) -> dict[str, str]:
@@ -176,7 +179,7 @@ def launch(job: Job) -> int:
         if status == 0:
             break
         if attempt < last:
-            print_message(f"Starting again: attempt {attempt + 1} of {last}.")
+            print_message(f"Restarting: attempt {attempt + 1} of {last}.")
     if status == 0 and job.log_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
     return status
@@ -362,7 +365,7 @@ def _report_failure(
     others = [child for child in children if child is not failed]
     for child in others:
         print_message(f"Process {child.index} ended {_ending_text(child)}, {child.log.path}")
-    print_message(f"All were ended in {took_s:.1f} s.")
+    print_message(f"All processes ended within {took_s:.1f} s.")
 
 
 def _ending_text(child: Child) -> str:

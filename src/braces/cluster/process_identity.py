@@ -111,15 +111,15 @@ def _check_place(
         names = zip((INDEX, COUNT, ADDRESS), _required_fields(info), strict=True)
         missing = " and ".join(name for name, value in names if value is None)
         raise ClusterError(
-            "It is not known where this process stands in its job.",
+            "The index, the count or the address of this process in its job is missing.",
             given=f"{_info_text(info)} (from {origin})",
-            fix=f"Set {missing}, or give br.cluster.start() the argument of that name.",
+            fix=f"Set {missing}, or pass the argument of that name to br.cluster.start().",
         )
     if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MAX_PROCESSES):
         raise ClusterError(
-            f"There is no process {index!r:.40} of {count!r:.40}.",
+            f"Process index {index!r:.40} is out of range for {count!r:.40} processes.",
             given=f"{_info_text(info)} (from {origin})",
-            fix=f"Processes are numbered from 0; there are at most {MAX_PROCESSES}.",
+            fix=f"Number processes from 0; the maximum count is {MAX_PROCESSES}.",
         )
     split_address(address)
     return ProcessIdentity(index, count, address, info.job or "", origin, devices)
@@ -148,7 +148,7 @@ def split_address(address: str) -> tuple[str, int]:
     host, _, port = str(address).rpartition(":")
     if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 1 << 16:
         raise ClusterError(
-            f"{address!r:.80} is no address.", fix="Use host:port, as 10.0.0.7:8476."
+            f"Invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 10.0.0.7:8476."
         )
     return host.strip("[]"), int(port)
 
@@ -259,7 +259,10 @@ def _number(environment: Environment, name: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or len(text) > 9:
-        raise ClusterError(f"{name}={text!r:.40} is no number.", fix="Set it to one from 0.")
+        raise ClusterError(
+            f"Expected an integer in the environment variable {name}, got {text!r:.40}.",
+            fix="Set it to a number from 0.",
+        )
     return int(text)
 
 

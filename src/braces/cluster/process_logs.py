@@ -84,7 +84,7 @@ class ProcessLog:
                 self.failure = error.strerror or str(error)
                 self._report(
                     f"The log {self.path} cannot be written: {self.failure}. "
-                    "The processes go on; what they print is lost."
+                    "The processes continue; their output is lost."
                 )
 
     def _write(self, data: bytes) -> None:

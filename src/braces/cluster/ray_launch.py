@@ -33,7 +33,8 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
     job.check()
     if job.hosts > 1 or job.address is not None:
         raise ClusterError(
-            "Ray finds hosts and addresses.", fix="Leave --hosts and --address out."
+            "--hosts and --address are not supported with --ray: Ray assigns hosts.",
+            fix="Remove --hosts and --address.",
         )
     if not ray.is_initialized():
         ray.init()
@@ -43,7 +44,7 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
         if status == 0:
             break
         if attempt < job.restarts:
-            print_message(f"Starting again: attempt {attempt + 1} of {job.restarts}.")
+            print_message(f"Restarting: attempt {attempt + 1} of {job.restarts}.")
     return status
 
 
@@ -68,8 +69,9 @@ def _attempt(job: Job, attempt: int, gpus: int) -> int:
     try:
         if not group.wait(job.timeout_s):
             raise ClusterError(
-                f"Ray has no room for {job.processes} processes within {job.timeout_s:g} s.",
-                given=f"each needs {needs}; there is {_resources_text()}",
+                f"Ray did not provide resources for {job.processes} processes within "
+                f"{job.timeout_s:g} s.",
+                given=f"each process needs {needs}; the cluster has {_resources_text()}",
                 fix="Use fewer processes, or more machines.",
             )
         workers.extend(_start_worker(group, index, gpus) for index in range(job.processes))
@@ -123,5 +125,5 @@ def _exit_status(run: Any) -> int:
     try:
         return int(ray.get(run))
     except ray.exceptions.RayActorError:
-        print_message("A process was lost, with the actor of Ray that ran it.")
+        print_message("A process was lost because its Ray actor ended.")
         return _LOST

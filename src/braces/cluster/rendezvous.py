@@ -138,7 +138,7 @@ def _open_listener(address: str) -> socket.socket:
         raise ClusterError(
             f"Process 0 cannot listen at {address}.",
             given=error.strerror or str(error),
-            fix="Use an address of its own machine, with a port that is free.",
+            fix="Use an address of its own machine, with a free port.",
         ) from None
 
 
@@ -188,8 +188,8 @@ def _all_there(lines: dict[int, JsonConnection], count: int) -> bool:
 
 def _timeout_error(who: str, place: ProcessIdentity, timeout_s: float) -> ClusterError:
     return ClusterError(
-        f"{who} of {place.count} did not come to {place.address} within {timeout_s:g} s.",
-        fix="Look at the log of each process, or give them more time: timeout_s=…",
+        f"{who} of {place.count} did not connect to {place.address} within {timeout_s:g} s.",
+        fix="Look at the log of each process, or increase timeout_s.",
     )
 
 
@@ -204,17 +204,17 @@ def _admit(
     """
     index, count = read_number(greeting, "index"), read_number(greeting, "count")
     if greeting.get("job") != place.job:
-        raise ValueError("It belongs to another job.")
+        raise ValueError("The process belongs to another job.")
     if count != place.count or not 0 < index < count:
         raise ClusterError(
-            "The processes were told of different jobs.",
+            "The processes have different process counts.",
             given=f"process 0 of {place.count}; process {index} of {count}",
             fix="Start all of them with the same count.",
         )
     if index in lines and not lines[index].has_ended():
         raise ClusterError(
-            f"Two processes say that they are process {index} of {count}.",
-            fix="Give each process a number of its own.",
+            f"Duplicate process index: {index} of {count}.",
+            fix="Give each process its own index.",
         )
     return index
 
@@ -226,7 +226,7 @@ def _join(
     place: ProcessIdentity, facts: Facts, deadline: float, timeout_s: float
 ) -> ConnectedJob:
     """Connect to process 0, with retries until it listens, and wait for its verdict."""
-    observation = "nobody listened there"
+    observation = "no process listened there"
     while (left := deadline - time.monotonic()) > 0:
         try:
             line = JsonConnection(
@@ -238,8 +238,8 @@ def _join(
             continue
         try:
             if line.is_own_echo():
-                raise ConnectionError("Nobody listens there yet.")
-            observation = "whoever answered there was not process 0 of this job"
+                raise ConnectionError("No process listens there yet.")
+            observation = "the process that answered was not process 0 of this job"
             line.send(
                 {
                     "index": place.index,
@@ -272,7 +272,7 @@ def _read_verdict(
     line.close()
     what, given, fix = (*verdict.get("error", ()), None, None, None)[:3]
     raise ClusterError(
-        str(what or "Process 0 refused this one."),
+        str(what or "Process 0 refused this process."),
         given=given and str(given),
         fix=fix and str(fix),
     )

@@ -124,9 +124,10 @@ def _check_initialized(target: Cluster) -> Cluster:
         target.process_count,
     ):
         raise ClusterError(
-            f"This process is process {state.process_id} of {state.num_processes} already.",
+            f"This process has already joined a job, as process {state.process_id} of "
+            f"{state.num_processes}.",
             given=f"process_index={target.process_index}, process_count={target.process_count}",
-            fix="Call br.cluster.start() once.",
+            fix="Call br.cluster.start() only once.",
         )
     return target
 
@@ -145,7 +146,8 @@ def _timeout(timeout_s: float | None) -> float:
         seconds = -1.0
     if not 0 < seconds <= 1e6:
         raise ClusterError(
-            f"timeout_s={text!r:.40} is no time to wait.", fix="Use seconds, as timeout_s=60."
+            f"Invalid timeout_s={text!r:.40}; expected a positive number of seconds.",
+            fix="Use seconds, such as timeout_s=60.",
         )
     return seconds
 
@@ -188,10 +190,10 @@ def _connect(
         _use_address(gathered.host)
     except RuntimeError as error:
         raise ClusterError(
-            "JAX did not let this process join its job.",
+            "JAX could not connect this process to its job.",
             given=f"{str(error).partition(_LINE)[0]}; this process is at {gathered.host}",
-            fix="Call br.cluster.start() first of all, before anything is computed; all hosts "
-            "must reach one another, at any port.",
+            fix="Call br.cluster.start() before any computation; all hosts must reach one "
+            "another at any port.",
         ) from error
 
 

@@ -46,9 +46,9 @@ def predict_in_subprocess(model_file: Path, pixels: Array) -> Array:
         ]
         process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
         if process.returncode:
-            last = process.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+            last = process.stderr.strip().splitlines()[-1:] or ["no error output"]
             raise RunError(
-                f"The fresh process ended with status {process.returncode}.", given=last[0]
+                f"The new process ended with status {process.returncode}.", given=last[0]
             )
         return np.load(logits, allow_pickle=False)
 

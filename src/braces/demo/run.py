@@ -51,27 +51,27 @@ def _finish(trained: Trained, test: Images, out: Path, stream: TextIO) -> int:
     """Evaluate and save the model, and compare it with a new process."""
     logits = trained.predict(test.pixels)
     accuracy = accuracy_of(logits, test)
-    _print_line(stream, f"Accuracy on {len(test)} images that it never saw: {accuracy:.1%}")
+    _print_line(stream, f"Accuracy on {len(test)} test images: {accuracy:.1%}")
     _write(trained, accuracy, out)
     _print_line(stream, f"Wrote {out / MODEL_FILE}  (braces show {out / MODEL_FILE})")
     _print_line(stream, f"Wrote {out / PAGE_FILE}  (open it in a browser)")
     fresh = predict_in_subprocess(out / MODEL_FILE, test.pixels)
     same = fresh.dtype == logits.dtype and fresh.tobytes() == logits.tobytes()
-    verdict = "the same, bit for bit" if same else "SOMETHING ELSE"
-    _print_line(stream, f"A fresh process loads the file and predicts {verdict}.")
+    verdict = "are bitwise equal" if same else "DIFFER"
+    _print_line(stream, f"The predictions of a new process that loads the file {verdict}.")
     return 0 if same else 1
 
 
 def _print_program(net: Net, training: Images, test: Images, stream: TextIO) -> None:
     small = prune(net.program.for_test(), [net.logits.name])
-    _print_line(stream, f"The net, as data:\n\n{small}")
+    _print_line(stream, f"The network as a program:\n\n{small}")
     operators = sum(len(block.ops) for block in net.program.blocks)
     _print_line(
-        stream, f"Training it is data too: with gradients and Adam, {operators} operators."
+        stream, f"The training program, with gradients and Adam, has {operators} operators."
     )
     _print_line(
         stream,
-        f"{len(training)} images to learn from, with noise added; {len(test)} to test with.\n",
+        f"{len(training)} training images, with noise added; {len(test)} test images.\n",
     )
 
 
@@ -84,7 +84,7 @@ def _write(trained: Trained, accuracy: float, out: Path) -> None:
         feeds=["image"],
         fetches={"logits": net.logits},
     )
-    title = f"{TITLE}: {accuracy:.1%} right"
+    title = f"{TITLE}: accuracy {accuracy:.1%}"
     page = program_html(net.program, curve=trained.curve, title=title)
     write_atomically(out / PAGE_FILE, page.encode())
 

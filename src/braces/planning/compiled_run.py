@@ -149,17 +149,17 @@ def _notes(collectives: Iterable[Collective], branches: bool) -> list[str]:
         {c.trips for c in collectives},
     )
     notes = [
-        "An estimate: compiled for virtual CPUs. Values, collectives and their operators are "
-        "those of a run there; memory meanwhile, operations and times are not those of another "
-        "device."
+        "Estimated from code compiled for virtual CPUs: values, collectives and their "
+        "operators are exact for a run on CPUs; temporary memory, operations and times differ "
+        "on other devices."
     ]
     if "all-reduce" in kinds and "reduce-scatter" not in kinds:
         notes.append(
-            "A CPU adds up by all-reduce and keeps a part of the sum; other devices "
-            "reduce-scatter there, which sends half as much."
+            "CPUs use an all-reduce and keep a slice of the sum; other devices use a "
+            "reduce-scatter, which sends half the bytes."
         )
     if None in trips:
-        notes.append("What stands in a loop whose trips only a run knows counts for one trip.")
+        notes.append("A loop with a data-dependent trip count is counted as one iteration.")
     if branches:
-        notes.append("Of a branch all cases count.")
+        notes.append("All cases of a branch are counted.")
     return notes

@@ -106,7 +106,10 @@ def checked_timeout(timeout_s: Any) -> float:
         ProgramError: It is not a positive number of seconds.
     """
     if type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_MAX:
-        raise ProgramError(f"timeout_s={timeout_s!r:.40} is no time.", fix="Use seconds.")
+        raise ProgramError(
+            f"Invalid timeout_s={timeout_s!r:.40}; expected a positive number of seconds.",
+            fix="Use seconds, such as timeout_s=60.",
+        )
     return float(timeout_s)
 
 
@@ -119,7 +122,7 @@ def check(
     """Return the fetched names and the sizes; raises the errors listed in `plan`."""
     if not isinstance(program, Program) or not isinstance(layout, Layout):
         raise ProgramError(
-            "A plan takes a program, then a layout.",
+            "Expected a program and a layout.",
             given=f"{type(program).__name__}, {type(layout).__name__}",
             fix='Write br.plan(prog, br.Layout(br.Mesh({"data": 8}), {"batch": "data"})).',
         )
@@ -136,10 +139,10 @@ def _check_mesh(layout: Layout) -> None:
     count = prod(layout.mesh.axes.values())
     if -1 in layout.mesh.axes.values() or count > MAX_DEVICES:
         raise LayoutError(
-            f"{layout.mesh!r} cannot be planned.",
-            given=f"-1, or more than {MAX_DEVICES:,} devices",
-            fix="Write how many devices each axis has; plan fewer of an axis that only cuts "
-            "the batch, with a batch as much smaller: each device does the same.",
+            f"Unsupported mesh for a plan: {layout.mesh!r}.",
+            given=f"an axis of size -1, or more than {MAX_DEVICES:,} devices",
+            fix="Give each axis a size. To plan fewer devices, divide the batch and a mesh "
+            "axis that shards only the batch by the same number: the cost per device is equal.",
         )
 
 
@@ -148,7 +151,9 @@ def _check_values(
 ) -> None:
     pruned = Plan.of(definition, names, (DCE,))
     if not pruned.fetches and not pruned.updates:
-        raise ProgramError("Nothing is fetched or updated.", fix="Say what is fetched.")
+        raise ProgramError(
+            "The run has no fetches and no updates.", fix="Pass the variables to fetch."
+        )
     for info in (*pruned.feeds.values(), *pruned.states.values()):
         _check_value(info, layout, sizes)
 
@@ -158,9 +163,9 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
     missing = sorted(dimensions(shape) - sizes.keys())
     if missing:
         raise ShapeError(
-            f"The size `{missing[0]}` of `{info.name}` is not known.",
+            f"Missing value of the size `{missing[0]}` of `{info.name}`.",
             given=f"{info.name}: {info.type}",
-            fix=f"Say it: sizes={{{missing[0]!r}: 32}}, or --size {missing[0]}=32.",
+            fix=f"Pass sizes={{{missing[0]!r}: 32}}, or --size {missing[0]}=32.",
         )
     if info.persistable:
         return
@@ -168,10 +173,10 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
         number = size_number(size, sizes)
         if not layout.divides(number, axes):
             raise ShapeError(
-                f"`{info.name}` has no equal parts: {size}={number} on "
+                f"`{info.name}` cannot be sharded evenly: {size}={number} on "
                 f"{layout.mesh.size(axes)} devices.",
                 given=f"{info.name}: {info.type}, {layout.mesh!r}",
-                fix="Use a size that divides; it is that of all devices together.",
+                fix=f"Use a multiple of {layout.mesh.size(axes)}; the size is the global one.",
             )
 
 
@@ -199,10 +204,10 @@ def _run_worker(question: PlanRequest, timeout_s: float) -> str:
     except subprocess.TimeoutExpired:
         raise RunError(
             f"Planning for {devices} devices took longer than {timeout_s:g} s.",
-            fix="Give it more time (timeout_s, --timeout), or plan fewer devices.",
+            fix="Increase timeout_s (--timeout), or plan fewer devices.",
         ) from None
     except OSError as error:
-        raise DeviceError(f"No process can be started to plan in: {error.strerror}.") from None
+        raise DeviceError(f"Cannot start the planning process: {error.strerror}.") from None
     if process.returncode or not process.stdout.strip():
         raise _exit_error(process.returncode, process.stderr, devices)
     return process.stdout.splitlines()[-1]
@@ -226,7 +231,7 @@ def _exit_error(status: int, stderr: str, devices: int) -> RunError:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     killed = status == -signal.SIGKILL
     return RunError(
-        f"The process that plans for {devices} devices was ended {how}.",
+        f"The planning process for {devices} devices ended {how}.",
         given=" | ".join(lines[-LAST_LINES:]) or None,
-        fix="Mostly memory was too little: plan fewer devices." if killed else None,
+        fix="Plan fewer devices; the process probably ran out of memory." if killed else None,
     )

@@ -98,7 +98,7 @@ class PlanReport:
         devices = ", ".join(
             f"{n} ({find_device_specs(n).memory_bytes / 1e9:g} GB)" for n in names
         )
-        return [f"{peak / 1e9:.1f} GB at once is more than a device has: {devices}"] * bool(
+        return [f"Peak memory of {peak / 1e9:.1f} GB exceeds the memory of {devices}"] * bool(
             names
         )
 

@@ -29,7 +29,7 @@ def memory_table(values: Sequence[DeviceValue], memory: Mapping[str, int]) -> Ta
         for kind in kinds
     ]
     rows += [[name, in_bytes(count), ""] for name, count in memory.items()]
-    return Table("memory", ["what", "each device", "in all"], rows, (1, 2))
+    return Table("memory", ["kind", "per device", "total"], rows, (1, 2))
 
 
 def values_table(values: Sequence[DeviceValue]) -> Table:
@@ -38,7 +38,9 @@ def values_table(values: Sequence[DeviceValue]) -> Table:
         [value.name, value.kind, value.type, value.lies, in_bytes(value.device_bytes)]
         for value in sorted(values, key=lambda value: -value.device_bytes)
     ]
-    return Table("largest values", ["name", "kind", "type", "lies", "each device"], rows, (4,))
+    return Table(
+        "largest values", ["name", "kind", "type", "sharding", "per device"], rows, (4,)
+    )
 
 
 def collective_totals_table(several: Sequence[Collective]) -> Table:
@@ -56,8 +58,8 @@ def collective_totals_table(several: Sequence[Collective]) -> Table:
         ]
         for (kind, axes), members in groups.items()
     ]
-    head = ["collective", "along", "count", "bytes a run", "sent by each"]
-    return Table("what devices tell each other", head, rows, (2, 3, 4))
+    head = ["collective", "mesh axes", "count", "bytes per run", "sent per device"]
+    return Table("communication between devices", head, rows, (2, 3, 4))
 
 
 def collectives_table(several: Sequence[Collective]) -> Table:
@@ -67,15 +69,23 @@ def collectives_table(several: Sequence[Collective]) -> Table:
             collective.kind,
             ", ".join(collective.axes) or "none",
             in_bytes(collective.bytes),
-            "each trip" if collective.trips is None else str(collective.trips),
+            "per iteration" if collective.trips is None else str(collective.trips),
             in_bytes(round(collective.sent_bytes)),
             first_names(collective.operators),
             first_names([_FOLDERS.sub("", source) for source in collective.sources]),
         ]
         for collective in several
     ]
-    head = ["collective", "along", "bytes", "times", "sent by each", "operators", "lines"]
-    return Table("collectives that send most", head, rows, (2, 3, 4))
+    head = [
+        "collective",
+        "mesh axes",
+        "bytes",
+        "times",
+        "sent per device",
+        "operators",
+        "lines",
+    ]
+    return Table("largest collectives", head, rows, (2, 3, 4))
 
 
 def estimates_table(several: Sequence[Estimate]) -> Table:
@@ -97,8 +107,8 @@ def estimates_table(several: Sequence[Estimate]) -> Table:
         ]
         for estimate in several
     ]
-    head = ["device", "has", "fits", "compute", "memory", "collectives", "step"]
-    return Table("a step (estimate)", head, rows, (1, 3, 4, 5, 6))
+    head = ["device", "capacity", "fits", "compute", "memory", "collectives", "step"]
+    return Table("estimated time of a step", head, rows, (1, 3, 4, 5, 6))
 
 
 def first_names(names: Sequence[str]) -> str:
@@ -123,5 +133,5 @@ def head_lines(
     axes = ", ".join(f"{name}={size}" for name, size in mesh.items())
     named = ", ".join(f"{name}={size}" for name, size in sizes.items())
     yield f"a run on {count} device{'s' * (count != 1)}: {axes}{'; ' * bool(named)}{named}"
-    yield f"  of each device: {flops:.3g} operations"
-    yield f"  planned in {', '.join(f'{n} {in_time(s)}' for n, s in phases.items())}"
+    yield f"  operations per device: {flops:.3g}"
+    yield f"  planning time: {', '.join(f'{n} {in_time(s)}' for n, s in phases.items())}"

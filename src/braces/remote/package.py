@@ -117,7 +117,9 @@ class Package:
 
     def _fed(self, feed: Mapping[Any, Any]) -> dict[str, Array]:
         if not isinstance(feed, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
+            raise FeedError(
+                f"Expected a dict of feeds, got {feed!r:.80}.", fix="Pass feed={'x': array, …}."
+            )
         named = {key.name if isinstance(key, Var) else key: x for key, x in feed.items()}
         check_names(named, {}, self._data, dict)
         return {
@@ -132,7 +134,8 @@ def _definition(program: Any, scope: Scope) -> ProgramDef:
     if isinstance(program, Builder):
         return program.definition
     raise ProgramError(
-        f"{program!r:.80} is no program.", fix="Load a br.Program, or a block of one."
+        f"Expected a program, got {program!r:.80}.",
+        fix="Load a br.Program, or a block of one.",
     )
 
 

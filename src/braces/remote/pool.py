@@ -131,7 +131,7 @@ class Workers:
         shipment = self._shipment
         if shipment is None:
             raise ProgramError(
-                "The workers have no program.", fix="Send one: workers.load(program, scope)."
+                "The workers have no program.", fix="Load one: workers.load(program, scope)."
             )
         if shipment.moves:
             shown = ", ".join(f"`{name}`" for name in shipment.moves[:MOST_SHOWN])
@@ -219,7 +219,7 @@ class _Idle:
             finally:
                 self._release(worker)
         self._queue.put(None)  # for the next waiting thread
-        raise RemoteError("No worker is left.", fix="See why they ended; make others.")
+        raise RemoteError("All workers have ended.", fix="See their output; create others.")
 
     def _release(self, worker: Worker) -> None:
         if not worker.lost:
@@ -237,5 +237,7 @@ def _addresses(workers: Any) -> list[str | None]:
     else:
         addresses = [workers] if isinstance(workers, str) else list(workers)
     if not addresses:
-        raise ProgramError("There are no workers.", fix="Start some: br.remote.Workers(2).")
+        raise ProgramError(
+            "Expected at least one worker, got none.", fix="Start some: br.remote.Workers(2)."
+        )
     return addresses

@@ -73,7 +73,7 @@ def raises(
         caught.raised_at = _raised_at(problem)
         caught.error = _checked(problem, match, caught.raised_at or caller)
     else:
-        raise AssertionError(f"There was no {error.__name__}.")
+        raise AssertionError(f"{error.__name__} was not raised.")
     if _snapshot(unchanged) != before:
         raise AssertionError(f"The program was changed before the error: {caught.message}")
 
@@ -97,9 +97,13 @@ def _checked(error: Exception, match: str, line: Source | None) -> BracesError:
     """Return an error of Braces that matches and names the file of a line."""
     text = str(error)
     if not isinstance(error, BracesError):
-        raise AssertionError(f"{type(error).__name__} is no error of Braces: {text}") from error
+        raise AssertionError(
+            f"Expected an error of Braces, got {type(error).__name__}: {text}"
+        ) from error
     if not re.search(match, text):
-        raise AssertionError(f"The message has no match of {match!r}: {text}") from error
+        raise AssertionError(f"The message does not match {match!r}: {text}") from error
     if line is not None and not re.search(re.escape(line.file) + r":\d+", text):
-        raise AssertionError(f"The message names no line of {line.file}: {text}") from error
+        raise AssertionError(
+            f"The message does not name a line of {line.file}: {text}"
+        ) from error
     return error

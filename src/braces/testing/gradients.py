@@ -161,7 +161,10 @@ def _compare_forward(built: DerivativeProgram, feed: Arrays, values: Arrays) -> 
 
 def _described(name: str) -> str:
     kind, _, of = name.partition(" ")
-    order = {"g": "the gradient by", "h": "the second derivative by"}.get(kind, "the value")
+    order = {
+        "g": "the gradient with respect to",
+        "h": "the second derivative with respect to",
+    }.get(kind, "the value")
     return f"{order} {of or kind}"
 
 
@@ -245,7 +248,7 @@ def _weighted_sum(outputs: list[Var]) -> Var:
     for index, output in enumerate(outputs):
         if output.dtype != np.float64:
             raise DTypeError(
-                f"check_gradients needs float64 outputs, and output {index} is {output.type}.",
+                f"check_gradients expects float64 outputs; output {index} is {output.type}.",
                 fix="Compute in the dtype of the inputs, or cast the output to float64.",
             )
         shape = tuple(int(size) for size in output.shape)

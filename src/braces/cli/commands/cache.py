@@ -22,19 +22,21 @@ from braces.lower.cache.cache_directory import (
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--clear", action="store_true", help="remove compiled code, and no other file"
+        "--clear",
+        action="store_true",
+        help="delete the compiled code; other files are not deleted",
     )
 
 
 def _run(options: Namespace) -> int:
     folder = find_cache_folder()
     if folder is None:
-        print(f"Nothing is kept: {VARIABLE} is empty, or there is no home folder.")
+        print(f"The cache is disabled: {VARIABLE} is empty, or the home folder is unknown.")
         return NO
     print(folder)
     reason = reason_not_cache(folder) if os.path.lexists(folder) else None
     if reason is not None:
-        print(f"It is not used: it {reason}.")
+        print(f"The folder is not used: it {reason}.")
         return NO
     entries = list_entries(folder)
     files = f"{len(entries)} file{'s' * (len(entries) != 1)}"
@@ -46,13 +48,13 @@ def _run(options: Namespace) -> int:
         return YES
     print(f"{files}, {size} of at most {in_bytes(MAX_BYTES)}")
     if JAX_VARIABLE in os.environ:
-        print(Style(sys.stdout).dim(f"Nothing is kept here while {JAX_VARIABLE} is set."))
+        print(Style(sys.stdout).dim(f"This folder is not used while {JAX_VARIABLE} is set."))
     return YES
 
 
 COMMAND = Command(
     "cache",
-    "show or clear the folder of compiled code",
+    "show or clear the cache of compiled code",
     "braces cache --clear",
     _arguments,
     _run,

@@ -31,12 +31,12 @@ Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
     parser.add_argument(
-        "--all", action="store_true", help="list all errors, not just the first"
+        "--all", action="store_true", help="list all errors instead of the first"
     )
     parser.add_argument(
-        "--types", action="store_true", help="infer all types anew (slower: imports JAX)"
+        "--types", action="store_true", help="infer all types again (slower: imports JAX)"
     )
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(options: Namespace) -> int:
@@ -88,7 +88,7 @@ def _is_model(path: str) -> bool:
 
 def _read_model(path: str) -> Definitions:
     with open_tensors(path) as file:
-        file.expect(FORMAT, "Arrays alone have no programs to check.")
+        file.expect(FORMAT, "The file contains arrays, but no program to check.")
         names = [name for name in file.types if name.startswith(f"{RESERVED}/")]
         datas = {name: file.read(name).tobytes() for name in names}
     return {

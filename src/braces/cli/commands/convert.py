@@ -1,4 +1,4 @@
-"""`braces convert IN OUT`: convert a model of another framework to Braces, or ours to ONNX."""
+"""`braces convert IN OUT`: convert models of other frameworks to Braces, and Braces to ONNX."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ OURS = (".braces", ".safetensors")
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "input", metavar="IN", help="a model or program, an .onnx file, or Paddle's"
+        "input", metavar="IN", help="a Braces model or program, an ONNX file, or a Paddle model"
     )
     parser.add_argument(
         "output",
         metavar="OUT",
-        help=f"a model of ours ({', '.join(OURS)}), or of ONNX ({ONNX})",
+        help=f"a Braces model ({', '.join(OURS)}) or an ONNX model ({ONNX})",
     )
-    parser.add_argument("--program", metavar="NAME", help="of a model: which program")
+    parser.add_argument("--program", metavar="NAME", help="the program of a model to convert")
     parser.add_argument(
         "--size",
         action="append",
         type=_size,
         default=[],
         metavar="NAME=N",
-        help="a number for a symbolic size",
+        help="the value of a symbolic size",
     )
 
 
@@ -43,26 +43,30 @@ def _size(text: str) -> tuple[str, int]:
     try:
         return name, int(number)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no size, as batch=1") from None
+        raise ArgumentTypeError(
+            f"invalid size {text!r}; expected NAME=N, such as batch=1"
+        ) from None
 
 
 def _run(options: Namespace) -> int:
     sizes = dict(options.size)
     if not options.output.endswith((*OURS, ONNX)):
         raise FileFormatError(
-            f"The suffix of {options.output!r} says no kind of file.",
-            fix=f"Call it NAME{OURS[0]} or NAME{OURS[1]}, a model of ours, or NAME{ONNX}.",
+            f"Unknown suffix of the output file {options.output!r}.",
+            fix=f"Use NAME{OURS[0]} or NAME{OURS[1]} for a Braces model, NAME{ONNX} for ONNX.",
         )
     if is_foreign(options.input) and not options.output.endswith(ONNX):
         _write_ours(read_file(options.input, sizes), options)
     elif options.input.endswith(ONNX):
-        raise FileFormatError("Both files are models of ONNX.", fix="OUT is one of ours then.")
+        raise FileFormatError(
+            "Both files are ONNX models.", fix=f"Use NAME{OURS[0]} or NAME{OURS[1]} for OUT."
+        )
     elif options.output.endswith(ONNX):
         _write_onnx(read_file(options.input), options, sizes)
     else:
         raise FileFormatError(
-            "Neither file is one of another system, by its suffix.",
-            fix=f"Call one of them NAME{ONNX}, or IN a folder with a program of Paddle.",
+            "Neither IN nor OUT is an ONNX or Paddle model, by its suffix.",
+            fix=f"Use NAME{ONNX} for one of them, or a folder with a Paddle program for IN.",
         )
     return YES
 
@@ -81,7 +85,7 @@ def _write_onnx(content: Content, options: Namespace, sizes: dict[str, Any]) -> 
 
 COMMAND = Command(
     "convert",
-    "turn a model of ONNX or Paddle into one of ours, or ours into one of ONNX",
+    "convert an ONNX or Paddle model to Braces, or a Braces model to ONNX",
     "braces convert model.onnx model.braces",
     _arguments,
     _run,

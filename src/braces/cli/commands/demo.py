@@ -11,16 +11,20 @@ from braces.cli.common.command import Command
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--out", type=Path, default=Path("demo"), metavar="DIR", help="where to write (demo/)"
+        "--out",
+        type=Path,
+        default=Path("demo"),
+        metavar="DIR",
+        help="the output folder (demo/)",
     )
     parser.add_argument(
-        "--epochs", type=_positive, default=None, metavar="N", help="passes over the data"
+        "--epochs", type=_positive, default=None, metavar="N", help="the number of epochs"
     )
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number of epochs")
+        raise ArgumentTypeError(f"expected a positive number of epochs, got {text!r}")
     return int(text)
 
 
@@ -33,7 +37,7 @@ def _run(options: Namespace) -> int:
 
 COMMAND = Command(
     "demo",
-    "train a recurrent net on handwritten digits, save it, and predict from the file",
+    "train a recurrent network on handwritten digits, save it, and predict from the file",
     "braces demo --out demo --epochs 40",
     _arguments,
     _run,

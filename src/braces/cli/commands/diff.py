@@ -24,14 +24,14 @@ _MARKS = {"added": ("+", "blue"), "removed": ("-", "red"), "changed": ("~", "bol
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a program or model; - is standard input")
-    parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument("b", metavar="B", help="the program or model to compare with A")
     parser.add_argument(
         "--program",
         metavar="NAME",
-        help="of a model that is compared with a program: which of its programs (the one that "
-        "is the same; else train for a program with updates, predict for another)",
+        help="the program of a model to compare with a single program (default: the one that "
+        "is equal; otherwise train for a program with updates, else predict)",
     )
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(options: Namespace) -> int:
@@ -110,7 +110,7 @@ def _changes(
 
 def _lines(changes: dict[str, list[Change]], names: str, style: Style) -> Iterator[str]:
     if not any(changes.values()):
-        yield f"{names} mean the same."
+        yield f"{names} are equivalent."
         return
     for name, differences in changes.items():
         if len(changes) > 1 and differences:
@@ -127,7 +127,7 @@ def _lines(changes: dict[str, list[Change]], names: str, style: Style) -> Iterat
 
 COMMAND = Command(
     "diff",
-    "say what changed from one program to another, by block and operator",
+    "list the differences between two programs, by block and operator",
     "braces diff old.braces new.braces",
     _arguments,
     _run,

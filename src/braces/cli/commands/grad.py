@@ -22,17 +22,21 @@ OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", 
 
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument("--loss", required=True, metavar="NAME", help="a float scalar")
+    parser.add_argument(
+        "--loss", required=True, metavar="NAME", help="the loss, a float scalar"
+    )
     parser.add_argument(
         "--wrt",
         action="append",
         metavar="NAMES",
-        help="as w,x; all trainable parameters if not said",
+        help="differentiate by these variables, such as w,x (default: all parameters)",
     )
     parser.add_argument(
-        "--optimizer", choices=OPTIMIZERS, help="train: update the parameters with it"
+        "--optimizer", choices=OPTIMIZERS, help="append updates of the parameters"
     )
-    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE")
+    parser.add_argument(
+        "--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 0.001"
+    )
     add_output(parser)
 
 

@@ -14,48 +14,50 @@ from braces.errors import ClusterError
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--processes", type=int, default=1, metavar="N", help="how many, on each host"
+        "-n", "--processes", type=int, default=1, metavar="N", help="the processes of each host"
     )
     parser.add_argument(
-        "--restarts", type=int, default=0, metavar="N", help="start again up to N times"
+        "--restarts", type=int, default=0, metavar="N", help="restart the job up to N times"
     )
     parser.add_argument(
         "--devices", type=int, metavar="K", help="virtual CPU devices of each process"
     )
-    parser.add_argument("--log-dir", type=Path, metavar="D", help="the folder of the logs")
+    parser.add_argument("--log-dir", type=Path, metavar="D", help="the folder for logs")
     parser.add_argument(
         "--log-mb",
         type=float,
         default=256.0,
         metavar="MB",
-        help="the size of the log of each process; older lines are dropped (default: 256)",
+        help="the maximum log size of each process; old lines are dropped (default: 256)",
     )
     parser.add_argument(
         "--grace-s",
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="between SIGTERM and SIGKILL, where the job is ended (default: 30); a second "
-        "Ctrl-C or SIGTERM kills at once",
+        help="the time between SIGTERM and SIGKILL when the job is ended (default: 30); a "
+        "second Ctrl-C or SIGTERM kills at once",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=300.0,
         metavar="SECONDS",
-        help="how long processes wait for one another at the start",
+        help="the time limit for all processes to connect at the start (default: 300)",
     )
-    parser.add_argument("--hosts", type=int, default=1, metavar="N", help="how many run this")
+    parser.add_argument("--hosts", type=int, default=1, metavar="N", help="the number of hosts")
     parser.add_argument(
-        "--host-index", type=int, default=0, metavar="I", help="which one this is, from 0"
+        "--host-index", type=int, default=0, metavar="I", help="the index of this host, from 0"
     )
-    parser.add_argument("--address", metavar="HOST:PORT", help="where process 0 is met")
-    parser.add_argument("--ray", action="store_true", help="on the machines of Ray")
+    parser.add_argument("--address", metavar="HOST:PORT", help="the address of process 0")
+    parser.add_argument("--ray", action="store_true", help="run on a Ray cluster")
     parser.add_argument(
-        "--gpus", type=int, default=0, metavar="K", help="with --ray: GPUs of each process"
+        "--gpus", type=int, default=0, metavar="K", help="with --ray: the GPUs of each process"
     )
-    parser.add_argument("-m", dest="module", action="store_true", help="a module, not a file")
-    parser.add_argument("program", nargs=REMAINDER, metavar="PROGRAM", help="and its arguments")
+    parser.add_argument("-m", dest="module", action="store_true", help="run a module")
+    parser.add_argument(
+        "program", nargs=REMAINDER, metavar="PROGRAM", help="a program and its arguments"
+    )
 
 
 def _run(options: Namespace) -> int:
@@ -85,7 +87,7 @@ def _run(options: Namespace) -> int:
 
 COMMAND = Command(
     "launch",
-    "run a program as several processes, and again where one fails",
+    "run a program as several processes, and restart them after a failure",
     "braces launch -n 4 --restarts 3 train.py --steps 1000",
     _arguments,
     _run,

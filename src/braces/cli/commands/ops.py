@@ -18,9 +18,9 @@ from braces.ir.text_table import columns
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="one operator, layer or function, in full"
+        "name", nargs="?", metavar="NAME", help="an operator, layer or function to describe"
     )
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(options: Namespace) -> int:
@@ -64,8 +64,8 @@ def _list_ops(ops: list[OpDef], style: Style) -> Iterator[str]:
         yield f"{style.bold(name)} {remainder}"
     yield ""
     yield style.dim(
-        f"{len(ops)} operators; `braces ops NAME` tells more of one. Those with `·` are no "
-        "functions of `br`."
+        f"{len(ops)} operators; `braces ops NAME` describes one. Operators with `·` have no "
+        "function in `br`."
     )
 
 
@@ -86,10 +86,10 @@ def _describe_op(definition: OpDef, style: Style) -> Iterator[str]:
     function = spelling_of(definition.type)
     if function is None:
         yield style.dim(
-            "No function of `br`: constructs, layers and other operators append it."
+            "Not a function of `br`: constructs, layers and other operators append it."
         )
     elif definition.type not in FUNCTIONS:
-        yield style.dim(f"`braces ops {function}` tells of the function of this name.")
+        yield style.dim(f"`braces ops {function}` describes the function of this name.")
     if definition.examples:
         yield ""
         yield style.bold("Examples")
@@ -166,5 +166,5 @@ def _attr_data(spec: AttrSpec) -> dict[str, Any]:
 
 
 COMMAND = Command(
-    "ops", "list the operators, or tell all of one", "braces ops softmax", _arguments, _run
+    "ops", "list the operators, or describe one", "braces ops softmax", _arguments, _run
 )

@@ -17,9 +17,9 @@ from braces.ir.text_table import columns, in_bytes
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="a model, safetensors or program; - is standard input"
+        "file", metavar="FILE", help="a model, safetensors file or program; - is standard input"
     )
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(options: Namespace) -> int:

@@ -21,44 +21,52 @@ from braces.planning.planner import TIMEOUT_S, plan
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--mesh", required=True, type=_mesh, metavar="AXES", help="as data=64,model=8"
+        "--mesh", required=True, type=_mesh, metavar="AXES", help="such as data=64,model=8"
     )
     parser.add_argument(
         "--dims",
         action="append",
         type=_dims,
         metavar="NAME=AXES",
-        help="along which axes of the mesh sizes of this name are cut, as batch=data, or "
-        "batch=data+model; several with commas between",
+        help="the mesh axes along which sizes of this name are sharded, such as batch=data or "
+        "batch=data+model; separate several with commas",
     )
     parser.add_argument(
         "--params",
         action="append",
         type=_params,
         metavar="PATTERN=AXES",
-        help="the same for each axis of variables of this name, as '*.up.w=,model'",
+        help="the same for each axis of the matching variables, such as '*.up.w=,model'",
     )
     parser.add_argument(
-        "--fsdp", type=_axes, metavar="AXES", help="along which all parameters are cut"
+        "--fsdp", type=_axes, metavar="AXES", help="the mesh axes to shard all parameters along"
     )
     parser.add_argument(
-        "--size", action="append", type=size, metavar="NAME=N", help="of data, as batch=128"
+        "--size",
+        action="append",
+        type=size,
+        metavar="NAME=N",
+        help="the value of a symbolic size, such as batch=128",
     )
-    parser.add_argument("--fetch", action="append", metavar="NAMES", help="as y or y,z")
+    parser.add_argument("--fetch", action="append", metavar="NAMES", help="such as y or y,z")
     parser.add_argument(
         "--device",
         action="append",
         choices=list(DEVICES),
-        help="of which kinds times are estimated",
+        help="a device to estimate times for",
     )
     parser.add_argument(
         "--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS",
-        help=f"how long it may take ({TIMEOUT_S:g})",
+        help=f"the time limit (default: {TIMEOUT_S:g})",
     )  # fmt: skip
-    parser.add_argument("--rows", type=int, metavar="N", help="of values and of collectives")
-    parser.add_argument("--json", action="store_true", help="for programs to read")
+    parser.add_argument("--rows", type=int, metavar="N", help="the maximum rows of a table")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "-o", "--html", type=_page, metavar="PAGE.html", help="a page with tables and program"
+        "-o",
+        "--html",
+        type=_page,
+        metavar="PAGE.html",
+        help="write a page with the tables and the program",
     )
 
 
@@ -98,7 +106,9 @@ def _pairs(text: str, example: str) -> Iterator[tuple[str, str]]:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not name or not equals:
-            raise ArgumentTypeError(f"{part!r} says nothing; write {example}")
+            raise ArgumentTypeError(
+                f"invalid value {part!r}; expected NAME=VALUE, such as {example}"
+            )
         yield name, value
 
 
@@ -114,7 +124,10 @@ def _mesh(text: str) -> Mesh:
     axes = dict[str, int]()
     for name, number in _pairs(text, "data=64,model=8"):
         if not number.isdecimal() or len(number) > 9 or name in axes:
-            raise ArgumentTypeError(f"{name}={number} is no axis; write data=64,model=8")
+            raise ArgumentTypeError(
+                f"invalid or duplicate axis {name}={number}; expected NAME=N, such as "
+                "data=64,model=8"
+            )
         axes[name] = int(number)
     return _checked_option(lambda: Mesh(axes))
 
@@ -130,7 +143,9 @@ def _axes(text: str) -> tuple[str, ...]:
 def _params(text: str) -> tuple[str, list[tuple[str, ...]]]:
     pattern, equals, axes_text = text.partition("=")
     if not pattern or not equals:
-        raise ArgumentTypeError(f"{text!r} says nothing; write '*.up.w=,model'")
+        raise ArgumentTypeError(
+            f"invalid value {text!r}; expected PATTERN=AXES, such as '*.up.w=,model'"
+        )
     return pattern, [_axes(axes) for axes in axes_text.split(",")]
 
 
@@ -145,7 +160,7 @@ def _page(text: str) -> str:
 
 COMMAND = Command(
     "plan",
-    "what a run takes on devices that are not there: memory, collectives, times",
+    "estimate memory, collectives and times of a run on devices that are not present",
     "braces plan train.braces --mesh data=64,model=8 --dims batch=data --size batch=512",
     _arguments,
     _run,

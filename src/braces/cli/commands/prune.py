@@ -20,7 +20,7 @@ from braces.passes.cleanup.prune import prune
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--targets", required=True, action="append", metavar="NAMES", help="as y or y,z"
+        "--targets", required=True, action="append", metavar="NAMES", help="such as y or y,z"
     )
     add_output(parser)
 
@@ -30,15 +30,13 @@ def _run(options: Namespace) -> int:
     program = picked.program
     small = prune(program, list(map(picked.variable, split_names(options.targets))))
     write_program(small, options)
-    print(
-        f"{count_ops(program)} operators, {count_ops(small)} of them needed.", file=sys.stderr
-    )
+    print(f"Kept {count_ops(small)} of {count_ops(program)} operators.", file=sys.stderr)
     return YES
 
 
 COMMAND = Command(
     "prune",
-    "write the smallest program that gives some variables",
+    "write the smallest program that computes some variables",
     "braces prune step.braces --targets loss -o loss.braces",
     _arguments,
     _run,

@@ -45,20 +45,20 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="@x.npy, @x.npz:key, a number, [numbers], true, random, or random:f32[4,8]",
     )
-    parser.add_argument("--fetch", action="append", metavar="NAMES", help="as y or y,z")
-    parser.add_argument("--params", metavar="FILE", help="safetensors with the parameters")
+    parser.add_argument("--fetch", action="append", metavar="NAMES", help="such as y or y,z")
+    parser.add_argument("--params", metavar="FILE", help="a safetensors file of parameters")
     parser.add_argument(
         "--seed",
         type=int,
         metavar="N",
-        help="of all that is random; without it a model draws what its file says",
+        help="the seed of random operators (default: the seed in the model file)",
     )
-    parser.add_argument("--interpret", action="store_true", help="operator by operator")
+    parser.add_argument("--interpret", action="store_true", help="run operator by operator")
     parser.add_argument(
         "--against",
         metavar="OTHER",
-        help="another program on the same feeds, or `interpret` or `compile`, or for an .onnx "
-        "file `onnxruntime`: name the first operator that differs",
+        help="compare with another program on the same feeds, with `interpret` or `compile`, "
+        "or for an .onnx file with `onnxruntime`; print the first operator that differs",
     )
     parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
     parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
@@ -66,13 +66,15 @@ def _arguments(parser: ArgumentParser) -> None:
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="end the process when loading, compiling and running took longer",
+        help="end the process if loading, compiling and running take longer",
     )
     add_without(parser)
     add_profile(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")
-    form.add_argument("--json", action="store_true", help="for programs to read")
+    form.add_argument(
+        "-o", "--out", metavar="OUT.npz", help="write the arrays; - is standard output"
+    )
+    form.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(options: Namespace) -> int:
@@ -147,8 +149,8 @@ def _archive_entry(name: str) -> zipfile.ZipInfo:
     """Return the archive entry of an array; the fixed date makes bytes reproducible."""
     if name.startswith("/") or ".." in name.split("/"):
         raise ProgramError(
-            f"`{name}` cannot be stored as a file: it leads out of its folder.",
-            fix="Say --fetch with other names, or use --json.",
+            f"`{name}` cannot name a file of the archive: it is a path outside of its folder.",
+            fix="Use other names in --fetch, or use --json.",
         )
     return zipfile.ZipInfo(f"{name}.npy")
 
@@ -189,9 +191,9 @@ def _report_difference(mismatch: Difference | None, options: Namespace) -> int:
     if options.json:
         print(json.dumps(data))
     elif mismatch is None:
-        print("Both give the same results.")
+        print("The results are equal within the tolerances.")
     else:
-        print(f"First difference: `{mismatch.name}`, by up to {mismatch.largest:.3g}.")
+        print(f"First difference: `{mismatch.name}`, at most {mismatch.largest:.3g}.")
         print(f"  at: {mismatch.op.describe()}")
     return NO if mismatch else YES
 
@@ -208,7 +210,7 @@ def _merge_state(ready: PreparedRun, other: PreparedRun) -> Any:
 
 COMMAND = Command(
     "run",
-    "run a program once and show what it gives",
+    "run a program once and print the fetched values",
     "braces run demo/digits.model --feed image=@image.npy",
     _arguments,
     _run,

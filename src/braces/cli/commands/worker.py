@@ -25,13 +25,13 @@ def _arguments(parser: ArgumentParser) -> None:
         "--listen",
         default=LOOPBACK,
         metavar="HOST:PORT",
-        help="where; only this machine reaches it unless said, at a port that is free",
+        help="the address to listen at (default: a free port, for this machine only)",
     )
     parser.add_argument(
         "--token-file",
         required=True,
         metavar="FILE",
-        help="the key that clients must hold; made where there is no such file",
+        help="the file of the token that clients must have; created if missing",
     )
 
 
@@ -39,7 +39,9 @@ def _run(options: Namespace) -> int:
     host, _ = parse_address(options.listen)
     with Server(options.listen, read_token(options.token_file)) as server:
         if not is_loopback(host):
-            print("What is sent is not encrypted: tunnel it, as by ssh -L.", file=sys.stderr)
+            print(
+                "Connections are not encrypted: use a tunnel such as ssh -L.", file=sys.stderr
+            )
         print(server.address, flush=True)
         server.serve()
     return YES
@@ -58,7 +60,7 @@ def read_token(path: str) -> str:
     except FileExistsError:
         if os.name == "posix" and os.stat(path).st_mode & _OTHERS:
             raise ProgramError(
-                f"Others can read {path}, which holds a key.", fix=f"Run: chmod 600 {path}"
+                f"Other users can read the token file {path}.", fix=f"Run: chmod 600 {path}"
             ) from None
         return read_bounded(path, LONGEST_TOKEN).decode(errors="replace")
     token = secrets.token_urlsafe(32)
@@ -68,7 +70,7 @@ def read_token(path: str) -> str:
 
 COMMAND = Command(
     "worker",
-    "run what clients with the token send, as br.remote.worker",
+    "run the programs of remote clients that have the token (br.remote.worker)",
     "braces worker --listen 127.0.0.1:7000 --token-file worker.token",
     _arguments,
     _run,

@@ -37,5 +37,5 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number <= TIMEOUT_MAX:
-        raise ArgumentTypeError(f"{text!r:.40} is no time; write seconds, as 60")
+        raise ArgumentTypeError(f"invalid time {text!r:.40}; expected seconds, such as 60")
     return number

@@ -202,7 +202,7 @@ def _attr_changes(old: Mapping[str, Attr], new: Mapping[str, Attr]) -> Iterator[
         if before != after:
             yield f"{name}: {before:.60} → {after:.60}"
         elif not _has_body(old[name]) and old[name] != new[name] and old[name] == old[name]:
-            yield f"{name}: other values of {before:.60}"
+            yield f"{name}: different values of {before:.60}"
 
 
 def _display_attr(value: Attr) -> str:

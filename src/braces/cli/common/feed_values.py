@@ -48,9 +48,9 @@ def read_feeds(texts: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
 def _split_feed(text: str, data: Mapping[str, VarInfo]) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise FeedError(f"{text!r:.80} is no feed.", fix="Write it as --feed NAME=VALUE.")
+        raise FeedError(f"Invalid feed {text!r:.80}.", fix="Use --feed NAME=VALUE.")
     if name not in data:
-        raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, data))
+        raise FeedError(f"Unknown data variable `{name}`.", fix=suggest(name, data))
     return name, value
 
 
@@ -66,7 +66,7 @@ def _read_value(name: str, value: str) -> Any:
     except ValueError:
         raise FeedError(
             f"The value of feed `{name}` cannot be read: {value:.60}.",
-            fix="Write @FILE.npy, a number, [numbers], true, random, or random:f32[4,8].",
+            fix="Use @FILE.npy, a number, [numbers], true, random, or random:f32[4,8].",
         ) from None
 
 
@@ -80,7 +80,7 @@ def _from_file(name: str, path: str) -> Array:
         raise FeedError(
             f"Feed `{name}` cannot be read from {path}.",
             given=str(error)[:200],
-            fix="Give an array that numpy.save wrote, or FILE.npz:KEY.",
+            fix="Use a file written by numpy.save, or FILE.npz:KEY.",
         ) from None
 
 
@@ -90,7 +90,9 @@ def _from_file(name: str, path: str) -> Array:
 def _random_type(value: str, info: VarInfo) -> TensorType:
     type_ = parse_type(value.partition(":")[2]) if ":" in value else info.type
     if not isinstance(type_, TensorType):
-        raise FeedError(f"`{type_}` is no array to draw.")
+        raise FeedError(
+            f"Cannot draw a random value of type `{type_}`; expected an array type."
+        )
     return type_
 
 

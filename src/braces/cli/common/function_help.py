@@ -109,7 +109,7 @@ def describe_lines(function: FunctionHelp, style: Style) -> Iterator[str]:
     if function.made_of:
         names = " and ".join(f"`{op_type}`" for op_type in function.made_of)
         yield ""
-        yield style.dim(f"A layer: it makes its parameters and appends {names}.")
+        yield style.dim(f"A layer: it creates its parameters and appends {names}.")
         for op_type in function.made_of:
             yield f"  {op_type}: {OPS.get(op_type).doc.partition(chr(10))[0]}"
 

@@ -91,7 +91,7 @@ def prepare_run(file: str, options: Namespace) -> PreparedRun:
     fetch_vars = fetch_vars or dict(picked.gives)
     if not fetch_vars:
         raise ProgramError(
-            "Nothing is fetched.", fix=f"Say --fetch NAME; {_last_variables(program)}"
+            "No variable is fetched.", fix=f"Pass --fetch NAME; {_last_variables(program)}"
         )
     if options.params:
         load_parameters(scope, Path(options.params))
@@ -112,7 +112,11 @@ def load_stored_scope(file: str, content: Content) -> Scope:
 
 def _last_variables(program: Program) -> str:
     names = [n for op in program.definition.main.ops for n in op.binds()][-4:]
-    return f"the last variables are {', '.join(names)}." if names else "there are no operators."
+    return (
+        f"the last variables are {', '.join(names)}."
+        if names
+        else "the program has no operators."
+    )
 
 
 def feeds_for(ready: PreparedRun, options: Namespace) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def feeds_for(ready: PreparedRun, options: Namespace) -> dict[str, Any]:
     if missing:
         listed = ", ".join(f"`{name}`: {plan.feeds[name].type}" for name in missing)
         raise FeedError(
-            f"The run needs data that was not fed: {listed}.",
+            f"Missing feeds: {listed}.",
             given=f"fed: {', '.join(feeds) or 'nothing'}",
             fix=f"Add --feed {missing[0]}=@FILE.npy, or --feed {missing[0]}=random.",
         )

@@ -29,21 +29,23 @@ def add_profile(parser: ArgumentParser) -> None:
         const=False,  # without a file; argparse would parse a string with `type`
         type=_trace,
         metavar="TRACE.json",
-        help="run several times and show where the time goes instead of what the run gives; "
-        "TRACE.json, or .json.gz, is what Perfetto opens",
+        help="run several times and print a profile instead of the values; TRACE.json or "
+        ".json.gz is a trace for Perfetto",
     )
     parser.add_argument(
-        "--runs", type=_runs, metavar="N", help=f"for --profile: of so many runs ({_RUNS})"
+        "--runs", type=_runs, metavar="N", help=f"with --profile: the number of runs ({_RUNS})"
     )
     parser.add_argument(
-        "--by", choices=GROUPINGS, help=f"for --profile: what the rows are for ({OP})"
+        "--by", choices=GROUPINGS, help=f"with --profile: the grouping of rows ({OP})"
     )
 
 
 def _trace(text: str) -> str:
     """Return a path that a trace can be written to, checked before the long run."""
     if not text.endswith(ENDINGS):
-        raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(ENDINGS)}")
+        raise ArgumentTypeError(
+            f"expected a file name that ends in {' or '.join(ENDINGS)}, got {text!r}"
+        )
     try:
         refuse_unwritable(text)
     except OSError as error:
@@ -53,7 +55,7 @@ def _trace(text: str) -> str:
 
 def _runs(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no number of runs")
+        raise ArgumentTypeError(f"expected a positive number of runs, got {text!r}")
     return int(text)
 
 
@@ -65,12 +67,12 @@ def check_profile(options: Namespace) -> None:
             the trace would overwrite the program.
     """
     if options.profile is None and (options.runs is not None or options.by is not None):
-        raise ProgramError("--runs and --by are for a profile.", fix="Add --profile.")
+        raise ProgramError("--runs and --by require --profile.", fix="Add --profile.")
     if options.profile is not None and options.against:
-        raise ProgramError("--against compares, --profile measures.", fix="Leave one out.")
+        raise ProgramError("--against and --profile are exclusive.", fix="Remove one of them.")
     if options.profile and _is_same(options.profile, options.file):
         raise ProgramError(
-            "The trace would take the place of the program.", fix="Give it another name."
+            "The trace would overwrite the program.", fix="Use another file name for the trace."
         )
 
 
@@ -93,7 +95,7 @@ def profile(
         if options.profile:
             size = in_bytes(os.path.getsize(options.profile))
             print(
-                f"trace: {visible(options.profile)}, {size}; https://ui.perfetto.dev opens it"
+                f"trace: {visible(options.profile)}, {size}; open it in https://ui.perfetto.dev"
             )
     return measured.fetches
 

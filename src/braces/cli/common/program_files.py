@@ -81,8 +81,8 @@ def _read_onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
 def _read_paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
     if sizes:
         raise UnknownNameError(
-            f"{path.name} has no size `{next(iter(sizes))}`: sizes of Paddle have no names.",
-            fix="Say shapes in Python: br.from_paddle(path, shapes={'x': [1, 3, 224, 224]}).",
+            f"Unknown size `{next(iter(sizes))}` of {path.name}: Paddle sizes have no names.",
+            fix="Pass shapes in Python: br.from_paddle(path, shapes={'x': [1, 3, 224, 224]}).",
         )
     return _foreign_content("paddle", find_files(path).size_bytes(), *from_paddle(path))
 

@@ -20,15 +20,13 @@ STDOUT = "-"
 def add_file(parser: ArgumentParser) -> None:
     """Declare the input file, and the option that selects a program of a model."""
     parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
-    parser.add_argument(
-        "--program", metavar="NAME", help=f"of a model: which program ({PREDICT})"
-    )
+    parser.add_argument("--program", metavar="NAME", help=f"the program of a model ({PREDICT})")
 
 
 def add_output(parser: ArgumentParser) -> None:
     """Declare the options of the output file."""
     parser.add_argument(
-        "-o", "--out", required=True, metavar="OUT", help="where to write; - is standard output"
+        "-o", "--out", required=True, metavar="OUT", help="output file; - is standard output"
     )
     parser.add_argument("--text", action="store_true", help="write the text form")
 
@@ -69,8 +67,8 @@ class SelectedProgram:
         )
         if name not in var_of_name:
             raise UnknownNameError(
-                f"There is no variable `{name}` in the main block, and nothing is given under"
-                " this name.",
+                f"Unknown name `{name}`: neither a variable of the main block nor a default "
+                "fetch.",
                 fix=suggest(name, var_of_name),
             )
         return var_of_name[name]
@@ -84,7 +82,7 @@ def select_program(content: Content, name: str | None) -> SelectedProgram:
     if name is None:
         name = PREDICT if PREDICT in programs else next(iter(programs))
     if name not in programs:
-        raise UnknownNameError(f"There is no program `{name}`.", fix=suggest(name, programs))
+        raise UnknownNameError(f"Unknown program `{name}`.", fix=suggest(name, programs))
     return SelectedProgram(programs[name], content.gives.get(name, {}))
 
 

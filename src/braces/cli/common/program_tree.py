@@ -87,9 +87,9 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
     for data, type_ in tree["data"].items():
         yield f"  data {data}: {style.dim(type_)}"
     for fetch, type_ in tree["gives"].items():
-        yield f"  gives {fetch}: {style.dim(type_)}"
+        yield f"  fetch {fetch}: {style.dim(type_)}"
     if tree["takes"]:
-        yield f"  takes {style.dim(tree['takes']['text'])}"
+        yield f"  cost {style.dim(tree['takes']['text'])}"
     yield f"  {{ {count_text(tree['blocks']['ops'])}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"

@@ -37,8 +37,8 @@ def key_of(token: str) -> bytes:
     key = token.strip().encode() if isinstance(token, str) else b""  # pyright: ignore[reportUnnecessaryIsInstance]
     if len(key) < SHORTEST_TOKEN:
         raise ProgramError(
-            f"A token is a text of at least {SHORTEST_TOKEN} characters.",
-            fix='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            f"Invalid token; expected a string of at least {SHORTEST_TOKEN} characters.",
+            fix='Create one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
         )
     return key
 
@@ -89,7 +89,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     greeting = _read_exactly(link, len(GREETING) + NONCE_BYTES, until)
     if not greeting.startswith(GREETING):
         raise RemoteError(
-            f"What listens at {address} is no worker of Braces, or one of another version.",
+            f"The server at {address} is not a Braces worker, or has another version.",
             fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
         )
     ours = secrets.token_bytes(NONCE_BYTES)
@@ -100,7 +100,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     except _ClosedError:
         raise _refused_error(f"The worker at {address} did not accept the token.") from None
     if not hmac.compare_digest(answer, _proof(key, _WORKER, nonces)):
-        raise _refused_error(f"What listens at {address} does not hold the token.")
+        raise _refused_error(f"The server at {address} does not have the token.")
     reason = _read_exactly(
         link, int.from_bytes(_read_exactly(link, _LENGTH_BYTES, until), "little"), until
     )
@@ -114,7 +114,7 @@ class _ClosedError(ConnectionError):
 
 
 def _refused_error(what: str) -> RemoteError:
-    return RemoteError(what, fix="Give both sides the same token: token=, and --token-file.")
+    return RemoteError(what, fix="Pass the same token to both sides: token= and --token-file.")
 
 
 def _proof(key: bytes, role: bytes, nonces: bytes) -> bytes:

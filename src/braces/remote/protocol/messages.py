@@ -54,7 +54,7 @@ def pack_message(message: Message) -> list[bytes | memoryview]:
     length = sum(map(len, pieces))
     if length > LARGEST_MESSAGE:
         raise ProgramError(
-            f"What is sent takes {length} bytes; {LARGEST_MESSAGE} is the most.",
+            f"The message has {length} bytes; the maximum is {LARGEST_MESSAGE}.",
             fix="Send smaller batches, or a part of the program.",
         )
     return [length.to_bytes(LENGTH_BYTES, "little") + pieces[0], *pieces[1:]]
@@ -68,7 +68,9 @@ def frame_length(data: bytes) -> int:
     """
     length = int.from_bytes(data, "little")
     if length > LARGEST_MESSAGE:
-        raise FileFormatError(f"A message has {LARGEST_MESSAGE} bytes at most.")
+        raise FileFormatError(
+            f"The message has {length} bytes; the maximum is {LARGEST_MESSAGE}."
+        )
     return length
 
 
@@ -79,9 +81,9 @@ def unpack_message(data: bytes) -> Message:
         FileFormatError: It is not a message, or one of a newer Braces.
     """
     file = read_tensors(data, "a message")
-    file.expect(FORMAT, "Give both sides the same Braces.")
+    file.expect(FORMAT, "Use the same version of Braces on both sides.")
     record = dict(file.record)
     kind = record.pop("message", None)
     if not isinstance(kind, str):
-        raise FileFormatError("A message does not say what it is.")
+        raise FileFormatError("The message has no kind.")
     return Message(kind, record, {name: file.read(name) for name in file.types})

@@ -80,7 +80,7 @@ class Process:
             self.end()
             raise RemoteError(
                 f"The process of the worker did not start: it {self.describe_end()}.",
-                fix="See what it wrote to the standard error output.",
+                fix="See its standard error output.",
             )
         return address
 

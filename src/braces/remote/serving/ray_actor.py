@@ -54,12 +54,14 @@ class RayEndpoint:
             link.ask(Message("values"), self._timeout_s)
         except OSError as error:
             link.close()
-            raise RemoteError(f"Ray starts no worker: {error}", at=self.address) from None
+            raise RemoteError(
+                f"Ray could not start a worker: {error}", at=self.address
+            ) from None
         return link
 
     def describe_end(self) -> str:
         """Return a reference to Ray's log."""
-        return "was ended, as Ray says"
+        return "ended, according to Ray"
 
     def close(self) -> None:
         """Do nothing: an actor ends with its link."""

@@ -87,16 +87,16 @@ class Server:
         client = _shown_peer(connection)
         try:
             if not admit(connection, self._key):
-                LOGGER.warning("%s was refused: it does not hold the token.", client)
+                LOGGER.warning("%s was refused: it does not have the token.", client)
             elif not self._count(connection):
-                reason = f"it has {MOST_CLIENTS} clients, the most that it takes"
+                reason = f"it has {MOST_CLIENTS} clients, which is the maximum"
                 LOGGER.warning("%s was refused: %s.", client, reason)
                 welcome(connection, reason)
             else:
                 welcome(connection)
                 self._serve(connection, client)
         except TimeoutError:
-            LOGGER.warning("%s was too slow; its connection was ended.", client)
+            LOGGER.warning("%s was too slow; its connection was closed.", client)
         except (OSError, MemoryError, RemoteError):
             pass  # it disconnected, or sent an invalid message
         finally:
@@ -138,7 +138,7 @@ class Server:
         session.cancelled.set()
         with self._lock:
             self._clients.discard(connection)
-        LOGGER.warning("%s left during a run, which is cancelled.", client)
+        LOGGER.warning("%s disconnected during a run, which is cancelled.", client)
 
     def close(self) -> None:
         """Stop listening, and close all connections."""

@@ -40,7 +40,7 @@ class Session:
         steps = {LOAD: self._load, RUN: self._run, VALUES: self._values}
         try:
             if request.kind not in steps:
-                raise FileFormatError(f"There is no request {request.kind!r:.80}.")
+                raise FileFormatError(f"Unknown request {request.kind!r:.80}.")
             return Message(DONE, arrays=steps[request.kind](request))
         except Exception as error:  # the client decides whether to go on
             return Message(ERROR, as_record(error))
@@ -64,7 +64,7 @@ class Session:
             self._scope.var(RANDOM_STATE).put(state)
         names, timeout_s = request.record.get("fetch"), request.record.get("timeout_s")
         if not is_list(names) or not all(isinstance(name, str) for name in names):
-            raise FileFormatError("The message does not say what is fetched.")
+            raise FileFormatError("The message has no list of fetches.")
         feed = _variables(request)
         with cancelled_by(self.cancelled):
             results = self._executor.run(
