@@ -17,7 +17,12 @@ def test_a_plan_has_its_tables_above_the_program(browser: Browser, tmp_path: Pat
     report.save(tmp_path / "plan.html")
     browser.open(tmp_path / "plan.html")
     shown = browser.page.inner_text("body")
-    titles = ("memory", "largest values", "what devices tell each other", "a step (estimate)")
+    titles = (
+        "memory",
+        "largest values",
+        "communication between devices",
+        "estimated time of a step",
+    )
     places = [shown.index(title) for title in titles]
     assert places == sorted(places)
     program_at = browser.page.locator("svg").first.bounding_box()

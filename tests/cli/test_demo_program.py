@@ -51,4 +51,4 @@ def test_the_training_program_is_pruned_shown_diffed_and_run_with_the_same_resul
         np.testing.assert_array_equal(found[name], expected)
     both = ["run", whole, *run[2:], "--feed", "digit=[1, 2, 3, 4]", "--against", small]
     assert main(both) == 0
-    assert capsys.readouterr().out == "Both give the same results.\n"
+    assert capsys.readouterr().out == "The results are equal within the tolerances.\n"

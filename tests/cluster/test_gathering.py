@@ -88,7 +88,7 @@ def test_a_peer_that_never_comes_is_named_in_all_in_time(address: str, go: Any) 
     began = time.monotonic()
     said = refused([go(one, timeout_s=0.6), go(two, timeout_s=0.6)])
     assert time.monotonic() - began < 3
-    assert said.startswith("Process 2 of 3 did not come to 127.0.0.1")
+    assert said.startswith("Process 2 of 3 did not connect to 127.0.0.1")
 
 
 def test_who_has_waited_longest_decides_when_time_is_up(address: str, go: Any) -> None:
@@ -123,7 +123,7 @@ def test_a_connection_to_itself_is_known(address: str) -> None:
 def test_two_processes_with_one_number_are_refused(address: str, go: Any) -> None:
     one, two, _ = places(3, address)
     said = refused([go(one), go(two), go(two)])
-    assert said.startswith("Two processes say that they are process 1 of 3.")
+    assert said.startswith("Duplicate process index: 1 of 3.")
 
 
 def test_counts_that_differ_are_refused(address: str, go: Any) -> None:

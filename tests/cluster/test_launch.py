@@ -116,7 +116,7 @@ def test_a_job_that_fails_is_started_again_until_it_does_not(
     said = capsys.readouterr().err
     assert said.startswith("Process 1 failed with status 7 (attempt 0), ")
     assert said.count("  | why it failed") == 2
-    assert "Starting again: attempt 2 of 3." in said
+    assert "Restarting: attempt 2 of 3." in said
     assert sorted(path.name for path in tmp_path.glob("attempt-*")) == [
         "attempt-0", "attempt-1", "attempt-2",
     ]  # fmt: skip
@@ -352,7 +352,7 @@ def test_processes_compare_train_together_and_end_together(
     check_trained(logs)
     last = count - 1
     assert all(f"\n{index} {count} environment 0\n" in text for index, text in enumerate(logs))
-    ended = f"Process {last} failed: KeyError: 'no such thing'\n  Process 0 ends with it."
+    ended = f"Process {last} failed: KeyError: 'no such thing'\n  Process 0 ends as well."
     assert ended in logs[0]
     assert "KeyError: 'no such thing'" in logs[last]
     assert "KeyError: 'no such thing'" in capsys.readouterr().err
@@ -403,18 +403,18 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
     ("options", "said"),
     [
         (["-n", "0", "x.py"], "processes=0 must be 1 or more"),
-        (["-n", "2"], "There is no program to run"),
-        (["-m"], "There is no program to run"),
+        (["-n", "2"], "The program is missing"),
+        (["-m"], "The program is missing"),
         (["--restarts", "-1", "x.py"], "restarts=-1 must be 0 or more"),
         (["--devices", "0", "x.py"], "devices=0 must be 1 or more"),
-        (["--timeout", "nan", "x.py"], "timeout_s=nan is no time to wait"),
-        (["--grace-s", "-1", "x.py"], "grace_s=-1.0 is no time to wait"),
-        (["--grace-s", "nan", "x.py"], "grace_s=nan is no time to wait"),
-        (["--log-mb", "0", "x.py"], "log_mb=0.0 is no size of a log"),
+        (["--timeout", "nan", "x.py"], "expected timeout_s from 0 to 1e6 s, got nan"),
+        (["--grace-s", "-1", "x.py"], "expected grace_s from 0 to 1e6 s, got -1.0"),
+        (["--grace-s", "nan", "x.py"], "expected grace_s from 0 to 1e6 s, got nan"),
+        (["--log-mb", "0", "x.py"], "expected log_mb from 0 to 1e6 MB, got 0.0"),
         (["--hosts", "2", "x.py"], "Several hosts need an address"),
-        (["--host-index", "1", "x.py"], "There is no host 1 of 1"),
-        (["--address", "here", "x.py"], "'here' is no address"),
-        (["-n", "2", "--restarts", "3", "no.py"], "There is no file 'no.py' to run"),
+        (["--host-index", "1", "x.py"], "host_index=1 is out of range for 1 hosts"),
+        (["--address", "here", "x.py"], "Invalid address 'here'"),
+        (["-n", "2", "--restarts", "3", "no.py"], "The program file 'no.py' does not exist"),
     ],
 )
 def test_bad_usage_is_refused(
@@ -425,7 +425,7 @@ def test_bad_usage_is_refused(
 
 
 def test_a_job_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(ClusterError, match="There is no program"):
+    with pytest.raises(ClusterError, match="The program is missing"):
         launch(Job((), 1))
     with pytest.raises(ClusterError, match=r"no file '/no/such/train\.py' to run"):
         launch(Job(("/no/such/train.py",), 2))

@@ -116,15 +116,15 @@ def test_processes_that_see_all_devices_of_a_machine_take_one_each() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"BRACES_PROCESS_INDEX": "two"}, "BRACES_PROCESS_INDEX='two' is no number"),
-        ({"BRACES_PROCESS_INDEX": "-1"}, "'-1' is no number"),
-        ({"BRACES_PROCESS_INDEX": "2"}, "There is no process 2 of 2"),
-        ({"BRACES_PROCESS_COUNT": "70000"}, "at most 65536"),
-        ({"BRACES_PROCESS_COUNT": "9" * 40}, "is no number"),
-        ({"BRACES_ADDRESS": "here"}, "'here' is no address"),
-        ({"BRACES_ADDRESS": "here:0"}, "'here:0' is no address"),
-        ({"BRACES_ADDRESS": "here:99999"}, "is no address"),
-        ({"BRACES_ADDRESS": f"here:{'1' * 5000}"}, "is no address"),
+        ({"BRACES_PROCESS_INDEX": "two"}, "variable BRACES_PROCESS_INDEX, got 'two'"),
+        ({"BRACES_PROCESS_INDEX": "-1"}, "variable BRACES_PROCESS_INDEX, got '-1'"),
+        ({"BRACES_PROCESS_INDEX": "2"}, "Process index 2 is out of range for 2 processes"),
+        ({"BRACES_PROCESS_COUNT": "70000"}, "maximum count is 65536"),
+        ({"BRACES_PROCESS_COUNT": "9" * 40}, "variable BRACES_PROCESS_COUNT, got '99"),
+        ({"BRACES_ADDRESS": "here"}, "Invalid address 'here'"),
+        ({"BRACES_ADDRESS": "here:0"}, "Invalid address 'here:0'"),
+        ({"BRACES_ADDRESS": "here:99999"}, "Invalid address 'here:99999'"),
+        ({"BRACES_ADDRESS": f"here:{'1' * 5000}"}, "Invalid address 'here:1111"),
     ],
 )
 def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
@@ -135,9 +135,9 @@ def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        (("a", 2, "h:1"), "There is no process 'a' of 2"),
-        ((0, 2.5, "h:1"), "There is no process 0 of 2.5"),
-        ((0, 2, 8476), "8476 is no address"),
+        (("a", 2, "h:1"), "Process index 'a' is out of range for 2 processes"),
+        ((0, 2.5, "h:1"), "Process index 0 is out of range for 2.5 processes"),
+        ((0, 2, 8476), "Invalid address 8476"),
     ],
 )
 def test_arguments_of_another_type_are_refused(told: Any, said: str) -> None:

@@ -34,7 +34,7 @@ def test_without_ray_it_is_said_what_to_install(capsys: pytest.CaptureFixture[st
 
 def test_hosts_are_left_to_ray(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "--ray", "--address", "here:1", "train.py"]) == 1
-    assert "Ray finds hosts and addresses." in capsys.readouterr().err
+    assert "--hosts and --address are not supported with --ray" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

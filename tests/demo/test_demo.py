@@ -119,7 +119,7 @@ def test_other_predictions_end_with_1(monkeypatch: pytest.MonkeyPatch, tmp_path:
     )
     said = io.StringIO()
     assert run.run_demo(tmp_path, 1, said) == 1
-    assert "SOMETHING ELSE" in said.getvalue()
+    assert "DIFFER" in said.getvalue()
 
 
 def test_a_fresh_process_that_fails_is_an_error(
@@ -127,7 +127,7 @@ def test_a_fresh_process_that_fails_is_an_error(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert main(["demo", "--out", str(tmp_path), "--epochs", "1"]) == 1
-    assert "RunError: The fresh process ended with status 1." in capsys.readouterr().err
+    assert "RunError: The new process ended with status 1." in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_what_steps_send_counts_for_each_trip() -> None:
 def test_trips_that_only_a_run_knows_are_not_counted() -> None:
     _, _, report = found("looping", "fsdp")
     assert None in {one.trips for one in report.collectives}
-    assert any("each trip" in line for line in str(report).splitlines())
+    assert any("per iteration" in line for line in str(report).splitlines())
     assert any("one trip" in note for note in report.notes)
 
 

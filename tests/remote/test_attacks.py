@@ -153,7 +153,7 @@ def reflected(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("say", "found"),
     [
-        (reflected, "does not hold the token"),
+        (reflected, "does not have the token"),
         (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 4), "no worker"),
     ],
 )

@@ -217,7 +217,7 @@ def test_a_wrong_token_is_in_the_log(
     with caplog.at_level(logging.WARNING, "braces"), pytest.raises(br.RemoteError):
         br.remote.worker(server.address, TOKEN + "x")
     assert "127.0.0.1" in caplog.text
-    assert "does not hold the token" in caplog.text
+    assert "does not have the token" in caplog.text
 
 
 def test_many_clients_come_at_once(server: br.remote.Server) -> None:

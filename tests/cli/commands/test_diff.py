@@ -93,7 +93,7 @@ def test_equal_programs_are_the_same_in_any_form(
     a = saved(program, tmp_path / "a.braces")
     (tmp_path / "a.txt").write_text(str(program))
     assert main(["diff", a, str(tmp_path / "a.txt")]) == 0
-    assert "mean the same" in capsys.readouterr().out
+    assert "are equivalent" in capsys.readouterr().out
     assert as_json(capsys, a, a)["same"]
 
 
@@ -138,7 +138,7 @@ def test_a_model_is_compared_by_its_program_that_is_meant(
         path.write_bytes(str(program).encode() if text else program.to_bytes())
         pair = [str(path), file] if turned else [file, str(path)]
         assert main(["diff", *pair]) == 0
-        assert "mean the same" in capsys.readouterr().out
+        assert "are equivalent" in capsys.readouterr().out
 
 
 def test_a_model_and_a_changed_program_tell_the_change(
@@ -154,7 +154,7 @@ def test_a_model_and_a_changed_program_tell_the_change(
     assert main(["diff", file, str(tmp_path / "p"), "--program", "train"]) == 1
     assert "update" in capsys.readouterr().out
     assert main(["diff", file, str(tmp_path / "p"), "--program", "none"]) == 1
-    assert "There is no program `none`" in capsys.readouterr().err
+    assert "Unknown program `none`" in capsys.readouterr().err
 
 
 def test_arrays_are_no_program_to_compare(

@@ -99,7 +99,7 @@ def test_internal_operators_are_listed_with_a_mark(capsys: pytest.CaptureFixture
     marked = {name for name, mark in lines.items() if mark == "·"}
     assert {"getitem", "window_add", "loop", "random_normal"} <= marked
     assert not marked & {"softmax", "conv2d", "arccos", "full", "dropout"}
-    assert "No function of `br`" in said(capsys, "getitem")
+    assert "Not a function of `br`" in said(capsys, "getitem")
     assert json.loads(said(capsys, "getitem", "--json"))["function"] is None
     assert json.loads(said(capsys, "arccos", "--json"))["function"] == "br.acos"
 

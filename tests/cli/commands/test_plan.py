@@ -74,16 +74,16 @@ def test_tables_and_a_page(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--mesh", "data"), "says nothing"),
-        (("--mesh", "data=x"), "is no axis"),
-        (("--mesh", "data=2,data=2"), "is no axis"),
-        (("--mesh", "data=0"), "no axis of a mesh"),
-        (("--mesh", "data=2", "--dims", "batch"), "says nothing"),
-        (("--mesh", "data=2", "--params", "up.w"), "says nothing"),
+        (("--mesh", "data"), "invalid value 'data'"),
+        (("--mesh", "data=x"), "invalid or duplicate axis data=x"),
+        (("--mesh", "data=2,data=2"), "invalid or duplicate axis data=2"),
+        (("--mesh", "data=0"), "Invalid mesh axis 'data': 0"),
+        (("--mesh", "data=2", "--dims", "batch"), "invalid value 'batch'"),
+        (("--mesh", "data=2", "--params", "up.w"), "invalid value 'up.w'"),
         (("--mesh", "data=2", "--size", "batch"), "no size"),
-        (("--mesh", f"data={'9' * 5000}"), "is no axis"),
-        (("--mesh", "data=2", "--timeout", "0"), "'0' is no time; write seconds"),
-        (("--mesh", "data=2", "--timeout", "soon"), "'soon' is no time; write seconds"),
+        (("--mesh", f"data={'9' * 5000}"), "invalid or duplicate axis data=999"),
+        (("--mesh", "data=2", "--timeout", "0"), "invalid time '0'; expected seconds"),
+        (("--mesh", "data=2", "--timeout", "soon"), "invalid time 'soon'; expected seconds"),
         (("--mesh", "data=2", "--device", "pc"), "invalid choice"),
         (("--mesh", "data=2", "-o", "/no/such/folder/p.html"), "No such file"),
         ((), "--mesh"),
@@ -101,13 +101,19 @@ def test_bad_usage(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--mesh", "data=2", "--size", "batch=8", "--dims", "batch=model"), "no axis 'model'"),
+        (
+            ("--mesh", "data=2", "--size", "batch=8", "--dims", "batch=model"),
+            "mesh axis 'model'",
+        ),
         (("--mesh", "data=2", "--size", "batch=8", "--dims", "bach=data"), "'bach'"),
         (("--mesh", "data=2", "--size", "bach=8"), "no dimension `bach`"),
         (("--mesh", "data=2"), "--size batch="),
-        (("--mesh", "data=3", "--size", "batch=8", "--dims", "batch=data"), "no equal parts"),
-        (("--mesh", "data=9999", "--size", "batch=8"), "cannot be planned"),
-        (("--mesh", "data=2", "--size", "batch=8", "--fetch", "z"), "no variable `z`"),
+        (
+            ("--mesh", "data=3", "--size", "batch=8", "--dims", "batch=data"),
+            "batch=8 on 3 devices",
+        ),
+        (("--mesh", "data=9999", "--size", "batch=8"), "Unsupported mesh for a plan"),
+        (("--mesh", "data=2", "--size", "batch=8", "--fetch", "z"), "Unknown name `z`"),
     ],
 )
 def test_what_does_not_fit_the_program(

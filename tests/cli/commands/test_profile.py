@@ -107,7 +107,7 @@ def never(*given: Any) -> Any:
         ("nowhere/trace.json", "No such file"),
         ("folder.json", "Is a directory"),
         ("p.txt/trace.json", "Not a directory"),
-        ("trace.txt", "does not end in .json"),
+        ("trace.txt", "ends in .json"),
     ],
 )
 def test_a_bad_path_is_refused_before_anything_runs(
@@ -138,9 +138,9 @@ def test_a_folder_that_must_not_be_written_to_is_refused_before(
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--runs", "3"], "--runs and --by are for a profile."),
-        (["--by", "line"], "--runs and --by are for a profile."),
-        (["--profile", "--against", "interpret"], "--against compares, --profile measures."),
+        (["--runs", "3"], "--runs and --by require --profile."),
+        (["--by", "line"], "--runs and --by require --profile."),
+        (["--profile", "--against", "interpret"], "--against and --profile are exclusive."),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -161,7 +161,7 @@ def test_a_trace_does_not_take_the_place_of_the_program(
     path = tmp_path / "p.json"
     path.write_text("program { data x: f32[2]  y: f32[2] = tanh(x=x)  return y }")
     assert main(["run", str(path), "--feed", "x=[1,2]", "--profile", str(path)]) == 1
-    assert "take the place of the program" in capsys.readouterr().err
+    assert "overwrite the program" in capsys.readouterr().err
     assert path.read_text().startswith("program")
 
 

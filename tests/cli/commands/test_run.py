@@ -198,7 +198,9 @@ def test_against_a_program_with_another_operator_in_its_place(
     status = main(["run", text_file, "--feed", "x=[1, 2]", "--against", str(other)])
     out = capsys.readouterr().out
     assert status == (1 if named else 0)
-    assert ("First difference: `z`" if named else "Both give the same results.") in out
+    assert (
+        "First difference: `z`" if named else "The results are equal within the tolerances."
+    ) in out
     assert named in out
 
 
@@ -216,7 +218,7 @@ def test_programs_are_compared_as_written_where_passes_take_work_out_of_loops(
     prog.save(path := str(tmp_path / "p.braces"))
     feed = ["--feed", "xs=random:f32[20,2,3]", "--feed", "w=random:f32[3,3]"]
     assert main(["run", path, *feed, "--fetch", out.name, "--against", path]) == 0
-    assert capsys.readouterr().out == "Both give the same results.\n"
+    assert capsys.readouterr().out == "The results are equal within the tolerances.\n"
 
 
 def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
@@ -234,11 +236,11 @@ def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--feed", "x"], "Write it as --feed NAME=VALUE"),
+        (["--feed", "x"], "Use --feed NAME=VALUE"),
         (["--feed", "xx=1"], "Did you mean `x`?"),
         (["--feed", "x=one"], "cannot be read"),
-        (["--feed", "x=[1]", "--fetch", "w"], "no variable `w`"),
-        ([], "needs data that was not fed: `x`: f32[b]."),
+        (["--feed", "x=[1]", "--fetch", "w"], "Unknown name `w`"),
+        ([], "Missing feeds: `x`: f32[b]."),
         ([], "Add --feed x=@FILE.npy, or --feed x=random."),
         (["--feed", "x=[[1]]"], "wrong shape"),
     ],

@@ -126,9 +126,9 @@ def test_what_a_program_gives_is_shown_by_name(
     programs = as_json(capsys, str(path))["programs"]
     assert programs["predict"]["gives"] == {"best": "f32[4]"}
     assert programs["train"]["gives"] == {"loss": "f32[]"}
-    assert "gives best: f32[4]" in shown(capsys, str(path))
+    assert "fetch best: f32[4]" in shown(capsys, str(path))
     prog.save(tmp_path / "p.braces")
-    assert "gives loss: f32[]" in shown(capsys, str(tmp_path / "p.braces"))
+    assert "fetch loss: f32[]" in shown(capsys, str(tmp_path / "p.braces"))
 
 
 def test_a_file_of_parameters_shows_its_arrays(

@@ -178,6 +178,6 @@ def test_a_file_without_programs_has_nothing_to_explain(
 def test_a_program_shows_what_a_run_takes(
     steps_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "  takes 24 FLOP·n, 120 B·n\n" in shown(capsys, steps_file)
+    assert "  cost 24 FLOP·n, 120 B·n\n" in shown(capsys, steps_file)
     takes = as_json(capsys, steps_file)["programs"]["program"]["takes"]
     assert (takes["operations"], takes["bytes_read"]) == ("24*n", "84*n")

@@ -31,6 +31,6 @@ def test_commands_take_folders_with_a_program_of_paddle(
     assert main(["run", str(tmp_path / "net.onnx"), "--feed", given]) == 0
     assert "[[10. 12.]]" in capsys.readouterr().out
     assert main(["convert", folder, str(tmp_path / "net.braces"), "--size", "N=1"]) == 1
-    assert "sizes of Paddle have no names" in capsys.readouterr().err
+    assert "Paddle sizes have no names" in capsys.readouterr().err
     assert main(["show", str(tmp_path)]) == 2  # as any folder
     assert "is a folder" in capsys.readouterr().err
