@@ -1,4 +1,4 @@
-"""What all tests share: both ways to run, reproducible numbers, and the NumPy references."""
+"""Shared fixtures: both execution modes, reproducible numbers, and the NumPy references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors advise exists: names of `br`, and options of what is public."""
+"""Names of `br` and options in the advice of errors exist."""
 
 from __future__ import annotations
 

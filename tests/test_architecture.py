@@ -1,4 +1,4 @@
-"""What holds for the repository as a whole: layers, sizes, light imports, clean text."""
+"""Rules of the whole repository: layers, sizes, light imports, clean text."""
 
 from __future__ import annotations
 

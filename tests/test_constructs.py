@@ -1,4 +1,4 @@
-"""Nobody but the views knows the slots of loops and branches."""
+"""Only the views know the slots of loops and branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that extras bring: what is said where one is not there."""
+"""Optional libraries: the errors if one is not installed."""
 
 from __future__ import annotations
 

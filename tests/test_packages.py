@@ -1,4 +1,4 @@
-"""Packages that Braces imports: declared, and missed in words that say how to install them."""
+"""Imported packages are declared; errors for missing ones name the installation command."""
 
 from __future__ import annotations
 

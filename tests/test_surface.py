@@ -1,4 +1,4 @@
-"""What users see of the package: short lists, and each name with one meaning."""
+"""The public surface of the package: short lists, and one meaning per name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of 3,000 operators: how soon the page is there, and whether it answers meanwhile."""
+"""Programs of 3,000 operators: loading time of the page, and its response while it loads."""
 
 from __future__ import annotations
 

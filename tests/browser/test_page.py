@@ -1,4 +1,4 @@
-"""The page in a real browser: what it draws, and what it does when it is used."""
+"""The page in a real browser: drawing and interaction."""
 
 from __future__ import annotations
 

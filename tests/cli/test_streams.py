@@ -1,4 +1,4 @@
-"""Standard output that cannot encode everything: no command fails, whatever it has to say."""
+"""Standard output with a limited encoding: no command fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files say reaches a terminal as text: nothing in them is obeyed by it."""
+"""Escaping of text from files: a terminal executes no control sequences of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that tests launch as several processes; they look at what it prints."""
+"""A program that tests launch as several processes; tests inspect its output."""
 
 from __future__ import annotations
 

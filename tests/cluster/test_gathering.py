@@ -1,4 +1,4 @@
-"""How processes meet: threads stand for them here, for nothing of JAX is needed."""
+"""The rendezvous of processes: threads stand in for processes, without JAX."""
 
 from __future__ import annotations
 

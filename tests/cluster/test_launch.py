@@ -1,4 +1,4 @@
-"""`braces launch`: what it starts, and how that ends."""
+"""`braces launch`: start and end of the processes of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a process stands, as launchers tell it."""
+"""Index, count and address of a process, from the variables of launchers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`braces launch --ray`; what needs Ray itself runs where it is installed."""
+"""`braces launch --ray`; tests that need Ray run if it is installed."""
 
 from __future__ import annotations
 

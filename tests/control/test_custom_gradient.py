@@ -1,4 +1,4 @@
-"""Gradients that are written and are not those of the operators: they are what is used."""
+"""Custom gradients: the written gradient is used instead of the operators' own."""
 
 from __future__ import annotations
 

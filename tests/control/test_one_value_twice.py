@@ -1,4 +1,4 @@
-"""One value that goes into a construct twice, or comes out of it twice, is two copies of it."""
+"""One value as two operands or two results of a construct equals two copies of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain blocks: names, outputs, calls, what they cost, and what is refused."""
+"""Plain blocks: names, outputs, calls, cost, and errors."""
 
 from __future__ import annotations
 

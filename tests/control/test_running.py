@@ -1,4 +1,4 @@
-"""What runs of programs with control flow must keep: histories, transactions, guards, names."""
+"""Invariants of runs with control flow: histories, transactions, guards, names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a computation computes follows from its trace."""
+"""The operation count of a computation follows from its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes: simplified ones are right, what can be built can be read, and all is bounded."""
+"""Sizes: correct simplification, parsing of all printed forms, and bounds."""
 
 from __future__ import annotations
 

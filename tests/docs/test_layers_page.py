@@ -1,4 +1,4 @@
-"""The page of what stands here for layers of others."""
+"""The page that maps layers of other libraries to those of Braces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples, small: made-up data of the same form, a few steps, and what must then hold."""
+"""The examples at a small size: synthetic data of the same form, a few steps, invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seven tasks of one page each, small: what must hold of each, and what it is for."""
+"""The seven tasks of one page each, at a small size: invariants and purpose of each."""
 
 from __future__ import annotations
 

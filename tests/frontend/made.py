@@ -1,4 +1,4 @@
-"""What programs with layers made: their parameters, and what a run gives."""
+"""Parameters of programs with layers, and results of a run."""
 
 from __future__ import annotations
 

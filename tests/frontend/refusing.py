@@ -1,6 +1,6 @@
-"""Each bad input meets an error that says what, where, what was given and the way out.
+"""Checks of errors: problem, place, given values and fix.
 
-And each leaves the program, its startup program included, as it was and usable.
+Each error leaves the program, its startup program included, unchanged and usable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NumPy references: what each operator must compute, written independently of its kernel.
+"""NumPy references: the values of each operator, written independently of its kernel.
 
 Each module under `references/` covers one module of operators and holds
 `REFERENCES: dict[str, Reference]`, by operator type. The contract test runs every example of

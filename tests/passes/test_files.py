@@ -1,4 +1,4 @@
-"""What passes make of programs in the text form; `scripts/pass_files.py` writes the files."""
+"""The effect of passes on programs as text; `scripts/pass_files.py` writes the files."""
 
 from __future__ import annotations
 

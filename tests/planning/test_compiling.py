@@ -1,4 +1,4 @@
-"""What a plan says beside what runs have: on the eight virtual devices that tests have."""
+"""A plan against real runs, on the eight virtual devices of the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`br.plan`: a process with virtual devices, and what is refused before there is one."""
+"""`br.plan`: a process with virtual devices, and errors before its start."""
 
 from __future__ import annotations
 

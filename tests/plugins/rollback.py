@@ -1,4 +1,4 @@
-"""Every program that goes back to a moment is again what it was, down to its bookkeeping.
+"""Every program that is rolled back equals its earlier state, bookkeeping included.
 
 Programs go back by cutting to lengths and by undoing the few other changes. While tests run, a
 full copy is taken at each moment too, and what the program went back to is held against it.

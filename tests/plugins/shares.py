@@ -1,4 +1,4 @@
-"""Tests of which `make check` runs a share, and `make thorough` the others."""
+"""Tests that `make check` runs in part, and `make thorough` in full."""
 
 from __future__ import annotations
 

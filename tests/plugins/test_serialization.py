@@ -1,4 +1,4 @@
-"""Whether a program that does not survive its forms fails the test that built it."""
+"""A program that does not survive serialization fails the test that built it."""
 
 from __future__ import annotations
 

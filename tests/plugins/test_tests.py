@@ -1,4 +1,4 @@
-"""Tests look where they say: none ends before it compared something, or only if it feels so."""
+"""Checks of the tests: each compares something, on every path."""
 
 from __future__ import annotations
 

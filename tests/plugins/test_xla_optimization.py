@@ -1,4 +1,4 @@
-"""XLA optimises what tests compile, but where one is marked."""
+"""XLA optimises the programs of tests, except for marked tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much XLA optimises in tests: as users have it, or nothing where a test asks for that.
+"""The XLA optimization level of tests: that of users, or none for marked tests.
 
     pytestmark = pytest.mark.unoptimized
 

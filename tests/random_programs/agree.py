@@ -1,4 +1,4 @@
-"""Hold one random program against what its text means: values, gradients, second order."""
+"""Compare a random program with its text: values, gradients, second order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the blocks of random programs compute: values of three kinds, from others."""
+"""Expressions of the blocks of random programs: values of three kinds, from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program means, read off its text by plain Python and NumPy.
+"""The meaning of a program, from its text, in plain Python and NumPy.
 
 Nothing here is shared with the executor: loops are loops, branches are branches, a row-wise
 branch picks rows with a mask, and every operator is the NumPy function of its name. Only where

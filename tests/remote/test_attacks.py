@@ -1,4 +1,4 @@
-"""Who does not hold the key gets nowhere, and who does cannot hurt others."""
+"""Attacks on a worker: clients without the token are refused; clients cannot harm others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that leave, stall or come in crowds: a slot is free as soon as its client is gone."""
+"""Clients that disconnect, stall or arrive in large numbers: their slots are freed at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values in, values out: what a worker gives is what an executor here gives."""
+"""Results of a worker equal those of a local executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of remote runs share: workers that listen in this process, and programs."""
+"""Shared helpers of remote tests: workers that listen in this process, and programs."""
 
 from __future__ import annotations
 

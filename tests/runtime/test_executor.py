@@ -1,4 +1,4 @@
-"""Runs: what they read, what they commit, and what a failure leaves behind."""
+"""Runs: their inputs, their committed values, and the state after a failure."""
 
 from __future__ import annotations
 

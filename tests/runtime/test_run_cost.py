@@ -1,4 +1,4 @@
-"""What a run costs beside what XLA computes, told in calls: a machine's load changes none."""
+"""The cost of a run beside XLA's code, in calls, independent of the load of the machine."""
 
 from __future__ import annotations
 

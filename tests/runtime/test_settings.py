@@ -1,4 +1,4 @@
-"""Global settings of JAX, with which people examine their functions, change no program."""
+"""Global settings of JAX, such as those for debugging, change no program."""
 
 from __future__ import annotations
 

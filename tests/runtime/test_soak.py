@@ -1,4 +1,4 @@
-"""A small share of `scripts/soak.py`: memory stays flat where sizes change from run to run."""
+"""A small share of `scripts/soak.py`: flat memory with sizes that change between runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scopes in notebooks, and what is said of their values."""
+"""Scopes in notebooks, and descriptions of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever kind of file is written: on the disk before it has its name, with the right mode."""
+"""Files of all kinds are on the disk before they have their names, with the right mode."""
 
 from __future__ import annotations
 

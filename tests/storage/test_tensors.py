@@ -1,4 +1,4 @@
-"""The file format: what is written, what is read, and what is refused."""
+"""The file format: writing, reading, and errors."""
 
 from __future__ import annotations
 

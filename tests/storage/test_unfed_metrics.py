@@ -1,4 +1,4 @@
-"""A program with metrics is saved, exported and run for what needs none of their data."""
+"""A program with metrics is saved, exported and run without the data of its metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many calls of Python something takes: what it costs, on a busy machine too."""
+"""Counts of Python calls: a measure of cost that is independent of load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tests compare numbers, and how many numbers they compared in all.
+"""Comparison of numbers in tests, with a count of all compared numbers.
 
     compared 1,234,567 values in 23,456 comparisons
 

@@ -1,4 +1,4 @@
-"""Row-wise branches whose few rows are gathered, however little there is to compute."""
+"""Row-wise branches with few rows, which are gathered even for a small computation."""
 
 from __future__ import annotations
 

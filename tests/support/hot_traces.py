@@ -1,4 +1,4 @@
-"""What is dispatched together, held against the same operators one by one."""
+"""Comparison of bundles with the same operators one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every layer, built once: what tests of all layers go through."""
+"""Every layer, built once: examples for the tests of all layers."""
 
 from __future__ import annotations
 

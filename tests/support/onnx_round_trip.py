@@ -1,4 +1,4 @@
-"""Programs written as models of ONNX, and run by ONNX Runtime beside the interpreter."""
+"""Programs exported to ONNX, and run by ONNX Runtime and by the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that tests run on several devices: what each is fed, and how it learns."""
+"""Models that tests run on several devices: their feeds and their training."""
 
 from __future__ import annotations
 

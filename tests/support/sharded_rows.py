@@ -1,4 +1,4 @@
-"""Row-wise branches whose rows lie on several devices, beside the same on one."""
+"""Row-wise branches with rows on several devices, compared with one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph and the layouts of a page, run by Node on what Python writes, without a browser."""
+"""The graph and the layouts of a page, run by Node on Python's output, without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies where on a page: boxes in boxes, edges from box to box, parts of large blocks."""
+"""The arrangement of a page: nested boxes, edges between boxes, parts of large blocks."""
 
 from __future__ import annotations
 

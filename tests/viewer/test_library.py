@@ -1,4 +1,4 @@
-"""Where the layout library comes from, and how it travels in a page."""
+"""The source of the layout library, and its form in a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`braces convert`, and models of ONNX where commands take files."""
+"""`braces convert`, and ONNX models as input files of commands."""
 
 from __future__ import annotations
 

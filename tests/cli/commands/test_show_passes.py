@@ -1,4 +1,4 @@
-"""`braces show --passes`: what each pass does to each loop, with operations and bytes."""
+"""`braces show --passes`: the effect of each pass on each loop, with operations and bytes."""
 
 from __future__ import annotations
 

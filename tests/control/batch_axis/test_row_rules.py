@@ -1,4 +1,4 @@
-"""What operators say about rows: each of them does, users' own too, and it holds compiled."""
+"""Row rules of operators, users' own included: declared, and true of compiled code."""
 
 from __future__ import annotations
 

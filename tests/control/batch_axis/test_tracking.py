@@ -1,4 +1,4 @@
-"""How often rows are followed through blocks: about once for each thing that is new there."""
+"""Number of times that batch axes are tracked through blocks: about once per new operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructs, and what is derived from them, give the same bits hot and one by one."""
+"""Constructs and their derivatives: equal bits in bundles and operator by operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gradients keep of the loops that they go through, and what they make again."""
+"""Residuals of loops: the values that gradients save, and the values that they recompute."""
 
 from __future__ import annotations
 

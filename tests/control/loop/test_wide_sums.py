@@ -1,4 +1,4 @@
-"""Gradients of what loops read are added up in float32 where they have 16 bits."""
+"""Gradients of 16-bit captured values of loops are accumulated in float32."""
 
 from __future__ import annotations
 

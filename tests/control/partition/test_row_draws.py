@@ -1,4 +1,4 @@
-"""What a row draws follows from its number: in row-wise branches, and steps with lengths."""
+"""Random draws of a row depend on its number: in row-wise branches and steps with lengths."""
 
 from __future__ import annotations
 

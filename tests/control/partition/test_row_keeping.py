@@ -1,4 +1,4 @@
-"""What a row-wise branch keeps for its gradient, and that it is right to second order."""
+"""Residuals of row-wise branches, and gradients to second order."""
 
 from __future__ import annotations
 

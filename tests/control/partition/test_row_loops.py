@@ -1,4 +1,4 @@
-"""Whole loops inside row-wise cases, held against plain Python, with first derivatives."""
+"""Loops inside row-wise cases: values and first derivatives against plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row-wise switch: each case runs on its own rows, which come back to their places."""
+"""The row-wise switch: each case runs on its own rows, and results return to their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of Equinox and Flax become programs, where these packages are installed.
+"""Models of Equinox and Flax become programs, if these packages are installed.
 
 `pip install --group jax-libraries` brings them; nothing else here needs them.
 """

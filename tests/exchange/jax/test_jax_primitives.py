@@ -1,4 +1,4 @@
-"""Primitives that a library defines become what their implementation computes."""
+"""Primitives of other libraries become the operators of their implementation."""
 
 from __future__ import annotations
 

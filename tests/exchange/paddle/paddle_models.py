@@ -1,4 +1,4 @@
-"""Writes programs of Paddle, with what Paddle computes; runs in an environment with Paddle 2.6.
+"""Writes Paddle programs with Paddle's results; runs in an environment with Paddle 2.6.
 
     python tests/exchange/paddle/paddle_models.py FOLDER
 

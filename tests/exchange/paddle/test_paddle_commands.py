@@ -1,4 +1,4 @@
-"""Folders with a program of Paddle, where commands take files."""
+"""Folders with a Paddle program as inputs of commands."""
 
 from __future__ import annotations
 

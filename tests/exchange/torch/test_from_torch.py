@@ -1,4 +1,4 @@
-"""Modules of PyTorch as programs: outputs, losses, gradients and what they keep."""
+"""Modules of PyTorch as programs: outputs, losses, gradients and state."""
 
 from __future__ import annotations
 

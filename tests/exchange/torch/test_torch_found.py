@@ -1,4 +1,4 @@
-"""What of torch's programs only a run knows: sizes from values, masks, branches and state."""
+"""Data-dependent parts of torch programs: sizes from values, masks, branches and state."""
 
 from __future__ import annotations
 

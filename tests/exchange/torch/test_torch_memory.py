@@ -1,4 +1,4 @@
-"""Operators of torch about where numbers lie, beside views of NumPy; torch is not needed."""
+"""Operators of torch on strides and views, against views of NumPy, without torch."""
 
 from __future__ import annotations
 

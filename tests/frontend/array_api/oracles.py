@@ -1,4 +1,4 @@
-"""Functions of users held against those of NumPy: values, first slopes and second ones.
+"""Comparison of public functions with those of NumPy: values, first and second derivatives.
 
 All cases are one program, so that it is compiled once: each has data of its own, of which the
 first axis has a symbolic size. Slopes are held along one direction, by central differences.

@@ -1,4 +1,4 @@
-"""NumPy's functions and arrays beside variables."""
+"""NumPy functions and arrays in expressions with variables."""
 
 from __future__ import annotations
 

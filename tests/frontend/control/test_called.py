@@ -1,4 +1,4 @@
-"""Programs that call other programs: what comes along, and what is refused."""
+"""Programs that call other programs: copied parts, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists with places that a run tells: values, derivatives, errors, room, both modes."""
+"""Lists with data-dependent positions: values, derivatives, errors, capacity, both modes."""
 
 from __future__ import annotations
 

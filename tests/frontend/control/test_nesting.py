@@ -1,4 +1,4 @@
-"""How deep blocks may lie in each other: as deep as in a file, whatever is asked of them."""
+"""The maximum nesting depth of blocks: that of a file, for all functions."""
 
 from __future__ import annotations
 

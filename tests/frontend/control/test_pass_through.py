@@ -1,4 +1,4 @@
-"""An if-else has two blocks, or one and a word on what the outputs are elsewhere."""
+"""An if-else with two blocks, or with one block and default outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of axes: where they are written, what has them then, and what programs say of them."""
+"""Names of axes: their declaration, their propagation, and their text form."""
 
 from __future__ import annotations
 

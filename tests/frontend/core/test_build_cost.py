@@ -1,4 +1,4 @@
-"""What building costs, told in calls and bytes: a machine's load changes neither."""
+"""The cost of building, in calls and bytes, independent of the load of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of programs: programs of their own, whatever is open while they are made."""
+"""Copies of programs are independent, also if a block is open during the copy."""
 
 from __future__ import annotations
 

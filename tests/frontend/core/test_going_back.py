@@ -1,4 +1,4 @@
-"""Building that fails leaves a program as it was, whatever it changed on the way.
+"""Failed building restores a program to its previous state.
 
 Most of building appends. These are the ways in which it does not: operators that move out of a
 block, come to stand before others or are sorted anew, and updates that take another's place.

@@ -1,4 +1,4 @@
-"""First values: what they are, and what they follow from."""
+"""Initial values: their distributions, and their dependence on seed and name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names a variable stands for it in every public function, and a bare memory in none.
+"""Declarations stand for their variables in all public functions; bare memories in none.
 
 The functions are called as their own examples call them, with what is tested in the place of
 the variables.

@@ -1,4 +1,4 @@
-"""Public values are pickled and copied: they come back the same, or say what to do instead."""
+"""Public values can be pickled and copied, or the error names an alternative."""
 
 from __future__ import annotations
 

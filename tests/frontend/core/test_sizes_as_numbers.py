@@ -1,4 +1,4 @@
-"""A symbolic size stands beside a variable as a number does."""
+"""A symbolic size as an operand beside a variable acts like a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divergences, distributions of others, programs with distributions, and what is refused."""
+"""Divergences, distributions of other libraries, programs with distributions, and errors."""
 
 from __future__ import annotations
 

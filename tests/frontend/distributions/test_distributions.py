@@ -1,4 +1,4 @@
-"""Distributions are those of SciPy; gradients are slopes; what is impossible is refused."""
+"""Distributions equal those of SciPy; gradients are correct; invalid values are refused."""
 
 from __future__ import annotations
 

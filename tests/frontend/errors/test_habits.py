@@ -1,4 +1,4 @@
-"""What people type by habit is answered with what to type here."""
+"""Habits from other libraries meet errors that name the spelling of Braces."""
 
 from __future__ import annotations
 

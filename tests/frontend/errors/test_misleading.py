@@ -1,4 +1,4 @@
-"""Errors that say what is wrong: states, strange operators, kernels, tensors of others."""
+"""Errors that name the cause: states, foreign operators, kernels, foreign tensors."""
 
 from __future__ import annotations
 

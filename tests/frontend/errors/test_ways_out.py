@@ -1,4 +1,4 @@
-"""What an error says to write works where it was raised."""
+"""The fix that an error advises works at the place of the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses as PyTorch has them (`torch_losses.npz`), and by formulas where it has none."""
+"""Losses against PyTorch (`torch_losses.npz`), and against formulas for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers: their parameters, what they compute, and where they may stand."""
+"""Layers: their parameters, their values, and their permitted places."""
 
 from __future__ import annotations
 

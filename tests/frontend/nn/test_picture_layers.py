@@ -1,4 +1,4 @@
-"""Layers of pictures as PyTorch has them, in either layout, and what they refuse."""
+"""Image layers against PyTorch, in both layouts, and their errors."""
 
 from __future__ import annotations
 

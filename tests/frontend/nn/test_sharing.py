@@ -1,4 +1,4 @@
-"""Every layer can be used twice: `params=` names what it shares, in one order."""
+"""Parameter sharing: `params=` of each layer lists its parameters, in one order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers with weights as PyTorch has them, noise by its moments, and what they refuse."""
+"""Layers with weights against PyTorch, noise by its moments, and errors."""
 
 from __future__ import annotations
 

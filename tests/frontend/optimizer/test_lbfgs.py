@@ -1,4 +1,4 @@
-"""Steps that search along lines: optax's own, where the loss is a program, with loops in it."""
+"""Line-search optimizers: equal to optax, with the loss as a program, loops included."""
 
 from __future__ import annotations
 

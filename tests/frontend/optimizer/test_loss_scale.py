@@ -1,4 +1,4 @@
-"""Losses that are scaled for float16, by the rule of the paper; where all fits, as without."""
+"""Loss scaling for float16: the rule of the paper; without overflow, equal to no scaling."""
 
 from __future__ import annotations
 

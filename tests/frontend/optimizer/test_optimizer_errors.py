@@ -1,4 +1,4 @@
-"""What optimizers refuse, and how they say it."""
+"""Errors of optimizers."""
 
 from __future__ import annotations
 

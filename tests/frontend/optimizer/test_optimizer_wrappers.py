@@ -1,4 +1,4 @@
-"""Wrappers of optimizers: the same steps as optax's, and what is kept as it is called alone."""
+"""Wrappers of optimizers: steps and state names equal those of optax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: the courses of optax, and what they say of themselves."""
+"""Schedules: the values of optax, and their representations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers: their distributions, and what they follow from."""
+"""Random numbers: their distributions, and their dependence on seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers of pictures, held against convolutions by hand."""
+"""Convolutional recurrent layers, compared with convolutions by hand."""
 
 from __future__ import annotations
 

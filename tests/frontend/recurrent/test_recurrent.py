@@ -1,4 +1,4 @@
-"""Recurrent layers and cells compute what torch's do, on rows of all lengths.
+"""Recurrent layers and cells equal those of torch, on rows of all lengths.
 
 `sequences.npz` has what torch computed; `scripts/torch_sequences.py` writes it.
 """

@@ -1,4 +1,4 @@
-"""Conditional random fields, held against all paths that there are."""
+"""Conditional random fields, compared with an enumeration of all paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of sequences inside of what runs for some rows only: a longer loop, and a branch."""
+"""Sequence losses in constructs that run for some rows only: a longer loop, and a branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a later schema: what is kept, and what is refused."""
+"""Files of a later schema: preserved fields, and errors."""
 
 from __future__ import annotations
 

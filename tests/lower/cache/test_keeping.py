@@ -1,4 +1,4 @@
-"""What XLA compiled is kept for the next process, in a folder of the user's."""
+"""The compilation cache: XLA code in a folder of the user, for later processes."""
 
 from __future__ import annotations
 

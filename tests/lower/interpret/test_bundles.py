@@ -1,4 +1,4 @@
-"""Operators that run often are dispatched together, and nobody sees that but by the time."""
+"""Bundles of operators that run often: equal results in less time."""
 
 from __future__ import annotations
 

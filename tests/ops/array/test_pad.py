@@ -1,4 +1,4 @@
-"""Margins of an array's own numbers, with sizes and widths that only a run tells."""
+"""Padding with an array's own values, with data-dependent sizes and widths."""
 
 from __future__ import annotations
 

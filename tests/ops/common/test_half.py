@@ -1,4 +1,4 @@
-"""16-bit floats: what every operator gives is what float64 gives, rounded once or a few times.
+"""16-bit floats: each operator equals float64, rounded once or a few times.
 
 The inputs are some 300 or some 1e-4 large: squares of the first overflow float16, of the second
 vanish; what is summed, squared or divided on the way must not show that.

@@ -1,4 +1,4 @@
-"""What a check tells of a value that is wrong."""
+"""Reports of run-time checks about a wrong value."""
 
 from __future__ import annotations
 

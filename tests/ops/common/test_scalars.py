@@ -1,4 +1,4 @@
-"""Literals: which dtype a number takes on beside a variable, and what does not fit it."""
+"""Literals: their dtype beside a variable, and errors for values that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slopes where a formula would cancel, overflow or divide by zero, in both directions."""
+"""Derivatives at points of cancellation, overflow or division by zero, in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written of operators as models of ONNX, for tests and for the page of what is not."""
+"""ONNX export of operators, for tests and for the page of unsupported operators."""
 
 from __future__ import annotations
 

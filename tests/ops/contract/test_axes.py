@@ -1,4 +1,4 @@
-"""What a definition says of its axes is what its kernel does, on every example.
+"""The axis map of each operator equals the behaviour of its kernel, on every example.
 
 Entries of a mapped axis are permuted, and the output is permuted alike; all are made copies of
 one, and that one's output stays; the last is cut off, and the output is cut. Along a contracted

@@ -1,4 +1,4 @@
-"""What a definition says of its numbers is what its kernel does, to the bit."""
+"""Declared algebraic properties of operators, such as neutral values, hold to the bit."""
 
 from __future__ import annotations
 

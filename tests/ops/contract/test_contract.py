@@ -1,4 +1,4 @@
-"""What every operator promises, checked on every example of every operator.
+"""The contract of operators, checked on every example of every operator.
 
 types       the inferred types are those of the results, whatever the float dtype
 values      both modes compute what the NumPy reference does, symbolic and empty sizes too

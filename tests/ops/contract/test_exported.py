@@ -1,4 +1,4 @@
-"""Every operator as a model of ONNX, with its derivatives: what it gives in another runtime."""
+"""Every operator as an ONNX model, with its derivatives: values in another runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many operations definitions say is what XLA counts in what their kernels compute.
+"""Declared operation counts equal those that XLA counts in kernels.
 
 XLA counts one for each element of what works element by element, and calls functions as `exp`
 transcendentals; conversions, index arithmetic and masks are operations to it, too. So each

@@ -1,4 +1,4 @@
-"""What an attribute or a slot is for is said in its definition; its name says nothing."""
+"""The role of an attribute or a slot follows from its definition, not from its name."""
 
 from __future__ import annotations
 

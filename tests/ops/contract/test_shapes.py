@@ -1,4 +1,4 @@
-"""Shapes follow from axes: which operators' do, what they are, and what does not fit."""
+"""Shapes that follow from axis maps: operators, shapes, and errors."""
 
 from __future__ import annotations
 

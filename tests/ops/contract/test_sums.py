@@ -1,4 +1,4 @@
-"""What a definition says of sums is what its kernel does, on every example."""
+"""Declared sums of operators equal those of their kernels, on every example."""
 
 from __future__ import annotations
 

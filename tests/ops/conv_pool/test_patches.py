@@ -1,4 +1,4 @@
-"""Columns of windows, places that are put back, and channels beside each other."""
+"""Patches of windows, their inverse, and adjacent channels."""
 
 from __future__ import annotations
 

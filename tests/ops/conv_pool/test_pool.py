@@ -1,4 +1,4 @@
-"""Pools with holes, rounded up, and with the places of what is largest."""
+"""Pooling with dilation, rounding up, and indices of the maxima."""
 
 from __future__ import annotations
 

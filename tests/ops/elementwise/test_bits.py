@@ -1,4 +1,4 @@
-"""Bits: those of floats, counts beyond all bits, and what is refused."""
+"""Bits: those of floats, shifts beyond the width, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions of images: what is refused, and models that pool them."""
+"""Regions of images: errors, and models that pool regions."""
 
 from __future__ import annotations
 

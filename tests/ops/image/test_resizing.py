@@ -1,4 +1,4 @@
-"""Resizing: what others give, sizes that are symbolic, gradients, and what is refused."""
+"""Resizing: values of other libraries, symbolic sizes, gradients, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images read at places of a grid: what is refused, and grids that models compute."""
+"""Images sampled at a grid: errors, and grids that models compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`x[...]` against NumPy: sizes, values, gradients, and what is refused."""
+"""`x[...]` against NumPy: sizes, values, gradients, and errors."""
 
 from __future__ import annotations
 

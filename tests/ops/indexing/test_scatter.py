@@ -1,4 +1,4 @@
-"""Numbers put to places: which of several stays, and who receives a cotangent."""
+"""Scatter: the value at duplicate indices, and the receiver of its cotangent."""
 
 from __future__ import annotations
 

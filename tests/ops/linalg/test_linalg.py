@@ -1,4 +1,4 @@
-"""Edges of products: what a gradient is made of, equations, and sizes that do not fit."""
+"""Edge cases of products: gradients, linear equations, and shape mismatches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of matrices: what is singular, what is equal, and what has no derivative."""
+"""Matrix factors: singular matrices, equal eigenvalues, and missing derivatives."""
 
 from __future__ import annotations
 

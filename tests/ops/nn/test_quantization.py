@@ -1,4 +1,4 @@
-"""Small integers with a scale: ties, ends, gradients, and what is refused."""
+"""Small integers with a scale: ties, ends, gradients, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a definition says of rows is true: padding changes nothing, on every example.
+"""Declared row rules of operators are true: padding changes nothing, on every example.
 
 Each symbolic size of an example is taken as the number of rows in turn. The operator, masked as
 its rule says, sees five rows of which two are padding, and gives what the other three do.

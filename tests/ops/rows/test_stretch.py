@@ -1,4 +1,4 @@
-"""An operator that is written for all trips gives what it gives trip by trip."""
+"""An operator over all iterations equals its iterations one by one."""
 
 from __future__ import annotations
 

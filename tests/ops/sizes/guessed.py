@@ -1,4 +1,4 @@
-"""Examples of operators in which one size is a number that only a run tells."""
+"""Examples of operators in which one size is data-dependent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only values tell the size of: places, slices that occur, and sizes themselves."""
+"""Data-dependent sizes: from indices, from occurring slices, and from sizes as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A size that only a run tells is guessed, and a kernel need not accept the guess.
+"""A data-dependent size is guessed, and a kernel need not accept the guess.
 
 Each size of each example of each operator is taken for such a number, where its kernel refuses
 a small one. The run gives what the interpreter gives, and where the number is too small, its

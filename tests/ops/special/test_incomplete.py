@@ -1,4 +1,4 @@
-"""Slopes of the incomplete gamma and beta functions where parameters are whole numbers."""
+"""Derivatives of the incomplete gamma and beta functions at integer parameters."""
 
 from __future__ import annotations
 

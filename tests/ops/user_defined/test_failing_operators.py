@@ -1,4 +1,4 @@
-"""What fails in a user's operator is told as its error, with the user's lines."""
+"""Failures in a user's operator are reported as its error, with the user's lines."""
 
 from __future__ import annotations
 

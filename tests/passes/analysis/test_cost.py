@@ -1,4 +1,4 @@
-"""`prog.cost()`: how many operations a program takes, and how many bytes it moves."""
+"""`prog.cost()`: the operations of a program, and the bytes that it moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prog.explain()`: what each pass did to each block and loop, or why not."""
+"""`prog.explain()`: the effect of each pass on each block and loop, or the reason for none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes are alive at once, against what XLA says of code that it compiled."""
+"""Peak memory, against XLA's analysis of compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gradients may be asked for."""
+"""Permitted targets and inputs of gradients."""
 
 from __future__ import annotations
 

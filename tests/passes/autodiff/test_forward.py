@@ -1,4 +1,4 @@
-"""Forward mode where tangents are computed from what they are pushed through."""
+"""Forward mode with tangents that are computed from the primals."""
 
 from __future__ import annotations
 

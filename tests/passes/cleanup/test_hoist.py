@@ -1,4 +1,4 @@
-"""What hoisting costs, and what it is worth before a program is differentiated."""
+"""The cost of hoisting, and its benefit before differentiation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plain blocks give out is found under the same names after they are inlined."""
+"""Results of plain blocks keep their names after inlining."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sharing and simplifying cost, what they are worth, and that runs do not notice them."""
+"""The cost and the benefit of sharing and simplification, without effect on results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning keeps what targets need, in nested blocks too, and nothing more."""
+"""Pruning keeps exactly the dependencies of the targets, in nested blocks too."""
 
 from __future__ import annotations
 

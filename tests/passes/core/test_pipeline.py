@@ -1,4 +1,4 @@
-"""Passes as values: what an executor does with them, and what it refuses of them."""
+"""Passes as values: their use by an executor, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rewriting walk: what a rule may do, and what the walk sees to."""
+"""The rewriting walk: permitted rules, and guarantees."""
 
 from __future__ import annotations
 

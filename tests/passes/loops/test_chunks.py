@@ -1,4 +1,4 @@
-"""Where all trips at once would take too much, some of them are computed at a time."""
+"""Chunks of iterations, if all iterations at once would exceed the memory limit."""
 
 from __future__ import annotations
 

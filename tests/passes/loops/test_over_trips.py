@@ -1,4 +1,4 @@
-"""What loop passes make of loops changes no value and no gradient of any order."""
+"""Loop passes change no value and no gradient of any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes decide by sizes is decided by those of the run."""
+"""Decisions of passes by size use the sizes of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What building a construct moves: values in front of it, and conditions out of bodies."""
+"""Motion of values while a construct is built: in front of it, and out of conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in which some parameters stay: frozen, unfrozen, and moved by turns."""
+"""Programs with frozen parameters: frozen, unfrozen, and updated alternately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products in 16 bits: what is trained, what stays in float32, and what is refused."""
+"""Products in 16 bits: training, exceptions in float32, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes between two runs: an executor that ran before does as one that never did."""
+"""Changes between two runs: a used executor acts like a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an executor keeps: room of histories, and executables."""
+"""State of an executor: capacities of histories, and executables."""
 
 from __future__ import annotations
 

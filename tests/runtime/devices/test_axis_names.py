@@ -1,4 +1,4 @@
-"""Models that are laid out by the names of axes alone: what they compute, and where it lies."""
+"""Models that are sharded by the names of axes alone: values and shardings."""
 
 from __future__ import annotations
 

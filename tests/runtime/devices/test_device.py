@@ -1,4 +1,4 @@
-"""Where runs happen."""
+"""The device of a run."""
 
 from __future__ import annotations
 

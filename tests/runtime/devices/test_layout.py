@@ -1,4 +1,4 @@
-"""Programs on several devices: what they compute, where it lies, and what is refused."""
+"""Programs on several devices: values, shardings, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and branches in a row-wise branch, which each device runs for the rows that it has."""
+"""Loops and branches in a row-wise branch: each device runs them for its own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What depends on the machine is chosen where code is made for it, and changes no result."""
+"""Choices that depend on the machine are made during lowering, and change no result."""
 
 from __future__ import annotations
 

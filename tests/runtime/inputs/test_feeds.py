@@ -1,4 +1,4 @@
-"""What becomes of a fed value whose dtype is not the declared one."""
+"""Conversion of feeds with another dtype than the declared one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`exe.profile`: where the time goes, by the names of the program, in both modes."""
+"""`exe.profile`: the time of a run by the names of the program, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace of a profile, and how instructions of XLA are put to operators."""
+"""The trace of a profile, and the attribution of XLA instructions to operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that tests launch as several processes: it saves what it trains, or goes on."""
+"""A program that tests launch as several processes: it saves its training, or resumes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while training goes on."""
+"""Checkpoints that are written in the background of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences whose length only a run knows, and branches that give what differs."""
+"""Sequences of data-dependent length, and branches with results of different types."""
 
 from __future__ import annotations
 

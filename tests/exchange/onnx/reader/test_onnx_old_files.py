@@ -1,4 +1,4 @@
-"""Files as old and other exporters write them, held against ONNX Runtime."""
+"""Files in the form of old and other exporters, compared with ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that a model computes from what a run is fed: nothing is fixed, in both modes."""
+"""Sizes that a model computes from its feeds: none is fixed, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models give elsewhere: ONNX Runtime, or ONNX's reference without a kernel there."""
+"""Reference values of models: ONNX Runtime, or ONNX's reference without a kernel there."""
 
 from __future__ import annotations
 

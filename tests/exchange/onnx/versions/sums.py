@@ -1,4 +1,4 @@
-"""Reductions, what runs along axes, products and normalisations, losses."""
+"""Reductions, scans along axes, products and normalisations, losses."""
 
 from __future__ import annotations
 

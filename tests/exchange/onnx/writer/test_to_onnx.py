@@ -1,4 +1,4 @@
-"""Programs as models of ONNX: what these compute elsewhere, and what they are called."""
+"""Programs as ONNX models: values in another runtime, and names."""
 
 from __future__ import annotations
 

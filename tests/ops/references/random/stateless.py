@@ -1,4 +1,4 @@
-"""References of `braces.ops.random.stateless`: Threefry and what is made of its bits, in NumPy.
+"""References of `braces.ops.random.stateless`: Threefry and its distributions, in NumPy.
 
 Salmon, Moraes, Dror, Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, 2011. That draws equal
 these, bit by bit but for rounding, means that no version of JAX changes what a seed gives.

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own operators, held against it."""
+"""ONNX Runtime's own operators, compared with ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of ONNX that put to places: what its suite has no case of."""
+"""Scatter operators of ONNX: cases that are missing in its test suite."""
 
 from __future__ import annotations
 

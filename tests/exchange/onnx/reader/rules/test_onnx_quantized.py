@@ -1,4 +1,4 @@
-"""Operators on small integers with a scale, held against ONNX Runtime."""
+"""Operators on small integers with a scale, compared with ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of ONNX's models, with sizes that only a run tells, against ONNX's own evaluator."""
+"""Windows of ONNX models with data-dependent sizes, against ONNX's own evaluator."""
 
 from __future__ import annotations
 
