@@ -1,1 +1,1 @@
-"""Programs with control flow that learn from real input; `python -m examples.NAME` runs one."""
+"""Programs with control flow on real data; `python -m examples.NAME` runs one."""

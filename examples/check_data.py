@@ -1,4 +1,4 @@
-"""The real data has the form of the made-up data that the tests use.
+"""Check that the real data has the form of the synthetic data of the tests.
 
 pip install braces[examples] && python -m pytest examples/check_data.py
 """

@@ -1,17 +1,17 @@
-"""Digits with an early exit: most images leave after a glance, the hard ones are studied.
+"""Early exit: a small network classifies most digits, a large one the uncertain images.
 
-A glance is a small net. Where it is not sure of itself, the row goes on to a large one, which
-costs several hundred times as much. The branch is row-wise: the
-expensive block runs on the rows that need it, and on nothing else.
+The small network, `glance`, runs on all images. Rows with a confidence below a threshold also
+run through a large network, `study`, which costs several hundred times as much. The branch is
+row-wise: the expensive block runs on these rows only.
 
     glance = fc(relu(fc(image)))
-    hard   = max(softmax(glance)) < threshold          one bool for each image
-    logits = study(images[hard]) where hard, glance elsewhere
+    hard   = max(softmax(glance)) < threshold          bool[batch]
+    logits = where(hard, study(images[hard]), glance)
 
-`threshold` is a number in the scope. While the net learns, it falls from above 1, where all
-rows are studied, to where it stays; afterwards it can be set to what time allows. It is chosen
-on images that are taken out of the training images, as the cheapest one that is as accurate
-there as studying everything.
+`threshold` is a number in the scope. During training it falls from above 1, where all rows take
+the expensive branch, to its final value; afterwards it can be set for a time budget. It is
+chosen on validation images, held out of the training images: the cheapest threshold with the
+accuracy of the large network on all rows.
 
     python -m examples.early_exit
 """
@@ -34,18 +34,18 @@ ALL_ROWS = 1.1
 
 @dataclass(frozen=True)
 class Settings:
-    """How the net is trained.
+    """Hyperparameters.
 
     Attributes:
-        glance: Units of the cheap net.
-        units: Of each layer of the expensive net.
-        layers: Of the expensive net.
+        glance: The units of the cheap network.
+        units: The units of each layer of the expensive network.
+        layers: The layers of the expensive network.
         epochs: Passes over the training images.
         batch: Images in a step.
-        learning_rate: At the first step; it falls to 0 along a cosine.
-        noise: Standard deviation of what is added to pixels while training.
-        threshold: How sure a glance must be in the second half of training.
-        seed: Of the first parameters, the order of the images, and the noise.
+        learning_rate: The initial learning rate; it falls to 0 along a cosine.
+        noise: The standard deviation of the noise on pixels during training.
+        threshold: The confidence threshold in the second half of training.
+        seed: The seed of the initial parameters, the order of the images, and the noise.
     """
 
     glance: int = 32
@@ -64,7 +64,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Images:
-    """Images with what they show.
+    """Images with their labels.
 
     Attributes:
         pixels: f32[images, 8, 8], between 0 and 1.
@@ -91,7 +91,7 @@ class Images:
 
 
 def handwritten() -> tuple[Images, Images, Images]:
-    """1,097 images to learn from, 250 to choose the threshold with, 450 to test with.
+    """1,097 training images, 250 validation images for the threshold, 450 test images.
 
     Raises:
         ImportError: Scikit-learn is not installed.
@@ -105,7 +105,7 @@ def handwritten() -> tuple[Images, Images, Images]:
 
 
 def look_alike(count: int, seed: int) -> Images:
-    """Made-up images of the same form: ten patterns, some of them nearly worn away."""
+    """Synthetic images of the same form: ten patterns, some of them faint."""
     patterns = np.random.default_rng(0).random((CLASSES, SIDE, SIDE))
     rng = np.random.default_rng(seed)
     digits = np.arange(count) % CLASSES
@@ -119,7 +119,7 @@ def look_alike(count: int, seed: int) -> Images:
 
 @dataclass(frozen=True)
 class Net:
-    """The program for training, and the variables that are fetched from it."""
+    """The training program, and the variables to fetch."""
 
     program: br.Program
     logits: br.Var
@@ -129,7 +129,7 @@ class Net:
 
 
 def build(settings: Settings, steps: int) -> Net:
-    """Write the program."""
+    """Build the program."""
     with br.Program() as program:
         image = br.data("image", ["batch", SIDE, SIDE])
         digit = br.data("digit", ["batch"], dtype="int32")
@@ -154,13 +154,13 @@ def build(settings: Settings, steps: int) -> Net:
 
 
 def glance(image: br.Var, settings: Settings) -> br.Var:
-    """The logits of the cheap net: f32[batch, 10]."""
+    """The logits of the cheap network: f32[batch, 10]."""
     units = br.fc(br.flatten(image, 1), settings.glance, act="relu", name="glance")
     return br.fc(units, CLASSES, name="glance_logits")
 
 
 def study(image: br.Var, settings: Settings) -> br.Var:
-    """The logits of the expensive net: f32[rows, 10]."""
+    """The logits of the expensive network: f32[rows, 10]."""
     x = br.flatten(image, 1)
     for layer in range(settings.layers):
         x = br.fc(x, settings.units, act="relu", name=f"study_{layer}")
@@ -172,12 +172,12 @@ def study(image: br.Var, settings: Settings) -> br.Var:
 
 @dataclass(frozen=True)
 class Measured:
-    """How the net does with one threshold.
+    """The results with one threshold.
 
     Attributes:
-        threshold: How sure a glance must be.
-        accuracy: The share of images that are right.
-        studied: The share of images that took the expensive branch.
+        threshold: The confidence threshold.
+        accuracy: The accuracy.
+        studied: The share of images in the expensive branch.
     """
 
     threshold: float
@@ -187,12 +187,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trained:
-    """A net with its parameters.
+    """A network with its parameters.
 
     Attributes:
         net: The program.
         scope: Its parameters.
-        executor: What ran it.
+        executor: The executor of the training.
         losses: The mean loss of each epoch.
     """
 
@@ -202,7 +202,7 @@ class Trained:
     losses: list[float]
 
     def at(self, threshold: float) -> None:
-        """Set how sure a glance must be."""
+        """Set the confidence threshold."""
         self.scope.var("threshold").set(np.float32(threshold))
 
     def measure(self, images: Images, threshold: float) -> Measured:
@@ -215,14 +215,14 @@ class Trained:
         return Measured(threshold, float(accuracy), float(hard.mean()))
 
     def choose(self, images: Images) -> Measured:
-        """The cheapest threshold that is as accurate as studying everything."""
+        """The cheapest threshold with the accuracy of the large network on all rows."""
         tried = [self.measure(images, at) for at in (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)]
         wanted = self.measure(images, ALL_ROWS)
         good = [one for one in tried if one.accuracy >= wanted.accuracy]
         return min([*good, wanted], key=lambda one: one.studied)
 
     def seconds(self, pixels: np.ndarray, threshold: float, runs: int = 15) -> float:
-        """The median time of predicting some images."""
+        """The median time of a prediction."""
         self.at(threshold)
         program = br.prune(self.net.program.for_test(), [self.net.logits])
         took = []
@@ -234,7 +234,7 @@ class Trained:
 
 
 def train(settings: Settings, training: Images) -> Trained:
-    """Train a net, first on all rows and then with the exit open."""
+    """Train a network, first with all rows in the expensive branch, then with early exit."""
     steps = settings.epochs * (len(training) // settings.batch)
     net = build(settings, steps)
     trained = Trained(net, br.Scope(), br.Executor(), [])
@@ -256,7 +256,7 @@ def train(settings: Settings, training: Images) -> Trained:
 
 
 def main() -> None:
-    """Train, choose a threshold, and print what it saves."""
+    """Train, choose a threshold, and print the saved time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
     settings = Settings(epochs=parser.parse_args().epochs)
@@ -266,8 +266,8 @@ def main() -> None:
     print(f"Trained in {time.perf_counter() - start:.0f} s")
     chosen = trained.choose(choosing).threshold
     many = np.concatenate([test.pixels] * 8)
-    print(f"{len(test)} images never seen; time for {len(many)}")
-    rows = {"a glance for all": 0.0, f"exit at {chosen}": chosen, "study all": ALL_ROWS}
+    print(f"{len(test)} test images; time for {len(many)}")
+    rows = {"glance only": 0.0, f"exit at {chosen}": chosen, "study only": ALL_ROWS}
     for name, threshold in rows.items():
         found = trained.measure(test, threshold)
         took = trained.seconds(many, threshold)

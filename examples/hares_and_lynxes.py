@@ -1,15 +1,15 @@
-"""Hares and lynxes: an equation fitted through its own adaptive solver.
+"""Hares and lynxes: a differential equation, fitted through its adaptive solver.
 
-The furs that the Hudson's Bay Company took each year from 1900 to 1920 follow the equations of
-Lotka and Volterra, for prey u and predators v:
+The furs of the Hudson's Bay Company, yearly from 1900 to 1920, follow the equations of Lotka
+and Volterra, for prey u and predators v:
 
     du/dt = (a - b v) u        dv/dt = (d u - c) v
 
 The solver is a `While`: an embedded pair of Runge-Kutta formulas of orders 3 and 2 (Bogacki,
 Shampine, 1989) estimates its own error, takes the step or rejects it, and chooses the next one.
-How many steps a year takes depends on the parameters that are being learned, so the loop's
-gradient has no length that could be declared. An rnn over the years has this `While` in its
-step. The six parameters, two of them the animals of 1900, are learned by Adam:
+The number of steps of a year depends on the trained parameters, so the trip count of the loop's
+gradient is data-dependent. An rnn over the years has this `While` in its step. The six
+parameters, two of them the initial populations, are trained by Adam:
 
     loss = the mean over years and species of (log solution - log furs)^2
 
@@ -52,12 +52,12 @@ FIRST = {"a": 0.7, "b": 0.035, "c": 0.7, "d": 0.02}
 
 @dataclass(frozen=True)
 class Settings:
-    """How the equation is solved and fitted.
+    """Settings of the solver and of the training.
 
     Attributes:
-        tolerance: The error that a step may have, relative to the solution.
-        steps: Of Adam.
-        learning_rate: At the first step; it falls to 0 along a cosine.
+        tolerance: The maximum error of a step, relative to the solution.
+        steps: The steps of Adam.
+        learning_rate: The initial learning rate; it falls to 0 along a cosine.
     """
 
     tolerance: float = 1e-4
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fit:
-    """The program for fitting, and the variables that are fetched from it."""
+    """The training program, and the variables to fetch."""
 
     program: br.Program
     solution: br.Var
@@ -79,7 +79,7 @@ class Fit:
 
 
 def build(settings: Settings, furs: np.ndarray = FURS) -> Fit:
-    """Write the program; parameters are kept as logarithms, which keeps them positive."""
+    """Build the program; parameters are stored as logarithms, so that they stay positive."""
     with br.Program() as program:
         observed = br.constant(furs, dtype="float64")
         rates = {name: br.exp(log_parameter(name, np.log(at))) for name, at in FIRST.items()}
@@ -100,7 +100,7 @@ def log_parameter(name: str, init: np.ndarray) -> br.Var:
 def solve(
     rates: dict[str, br.Var], start: br.Var, years: int, tolerance: float
 ) -> tuple[br.Var, br.Var]:
-    """The animals of each year from the first on, f64[years + 1, 2], and the steps of each."""
+    """The populations of each year, f64[years + 1, 2], and the steps of each year."""
 
     def slope(y: br.Var) -> br.Var:
         hares, lynxes = y[0], y[1]
@@ -126,7 +126,7 @@ def solve(
 def one_year(
     slope: Slope, y0: br.Var, stride0: br.Var, tolerance: float
 ) -> tuple[br.Var, br.Var, br.Var]:
-    """The solution a year later, the stride that the solver has come to, and its steps."""
+    """The solution after a year, the step size of the solver, and its number of steps."""
     loop = br.create_while(max_trips=10_000)
     with loop.block() as body:
         t = body.add_memory(init=br.constant(0.0, dtype="float64"))
@@ -147,7 +147,7 @@ def one_year(
 
 
 def runge_kutta(slope: Slope, y: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
-    """A step of order 3, and its distance from one of order 2."""
+    """A step of order 3, and its difference from a step of order 2."""
     k1 = slope(y)
     k2 = slope(y + h * k1 / 2)
     k3 = slope(y + h * k2 * (3 / 4))
@@ -158,10 +158,10 @@ def runge_kutta(slope: Slope, y: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
 
 
 def next_stride(h: br.Var, stride: br.Var, worst: br.Var, arrived: br.Var) -> br.Var:
-    """What the error allows, between a fifth and five times of this step.
+    """The next step size by the error, between a fifth and five times of this one.
 
-    The year's last step is shorter than it need be; the next year starts with the stride
-    before it.
+    The last step of a year is cut at its end; the next year starts with the step size before
+    it.
     """
     allowed = br.clip(0.9 * br.maximum(worst, 1e-10) ** (-1 / 3), 0.2, 5.0)
     return br.where(arrived, stride, h * allowed)
@@ -172,14 +172,14 @@ def next_stride(h: br.Var, stride: br.Var, worst: br.Var, arrived: br.Var) -> br
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was learned.
+    """The trained parameters.
 
     Attributes:
         rates: a, b, c and d.
-        start: The animals of 1900, in thousands of furs.
+        start: The populations of 1900, in thousands of furs.
         solution: f64[21, 2].
         losses: The loss before each step of Adam, and after the last.
-        taken: The steps of the solver over all years, beside each loss.
+        taken: The number of solver steps over all years, for each loss.
     """
 
     rates: dict[str, float]
@@ -190,7 +190,7 @@ class Fitted:
 
 
 def fit(settings: Settings, furs: np.ndarray = FURS) -> Fitted:
-    """Learn the parameters by gradient descent."""
+    """Train the parameters by gradient descent."""
     made = build(settings, furs)
     scope, executor, losses, taken = br.Scope(), br.Executor(), [], []
     executor.init(made.program, scope)

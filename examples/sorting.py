@@ -4,9 +4,9 @@
         with br.block("attention"):        softmax(q k^T / sqrt(size)) v, for each head
         with br.block("forward"):          fc(relu(fc(x)))
 
-So the program is a list of twelve boxes, printed and in the viewer, and a parameter is called
-`layer_3/attention/q.w`. With `--recompute` the gradient runs each layer again and keeps just
-what goes from layer to layer.
+The text form and the viewer show the program as twelve blocks, and a parameter has a name such
+as `layer_3/attention/q.w`. With `--recompute` the gradient recomputes each layer and saves only
+the values between layers.
 
     python -m examples.sorting --show
 """
@@ -25,19 +25,19 @@ DIGITS = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """The net, and how it is trained.
+    """Hyperparameters.
 
     Attributes:
-        layers: How many.
-        width: Numbers that stand for one digit.
-        heads: Of each attention; they divide the width.
+        layers: The number of layers.
+        width: The features of one digit.
+        heads: The heads of each attention; they divide the width.
         length: Digits to sort.
         batch: Sequences in a step.
-        steps: Of training.
-        learning_rate: At its highest; it rises for a tenth of the steps, and falls to 0 along a
+        steps: The training steps.
+        learning_rate: The maximum; it rises for a tenth of the steps, and falls to 0 along a
             cosine.
-        recompute: Whether the gradient runs layers again.
-        seed: Of parameters and digits.
+        recompute: Whether the gradient recomputes layers.
+        seed: The seed of parameters and digits.
     """
 
     layers: int = 12
@@ -53,7 +53,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Net:
-    """The program and what is fetched of it.
+    """The program and the variables to fetch.
 
     Attributes:
         program: It trains; `program.for_test()` predicts.
@@ -67,7 +67,7 @@ class Net:
 
 
 def attention(x: br.Var, settings: Settings) -> br.Var:
-    """What each place takes from all places."""
+    """The attention of each position to all positions."""
     size = settings.width // settings.heads
     parts = [x.shape[0], settings.length, settings.heads, size]
     q, k, v = (br.reshape(br.fc(x, name=name, bias=False), parts) for name in "qkv")
@@ -77,13 +77,13 @@ def attention(x: br.Var, settings: Settings) -> br.Var:
 
 
 def forward(x: br.Var, settings: Settings) -> br.Var:
-    """Each place on its own."""
+    """The feed-forward part, position by position."""
     wide = br.fc(x, 4 * settings.width, act="relu", name="up")
     return br.fc(wide, settings.width, name="down")
 
 
 def build(settings: Settings) -> Net:
-    """The net, with its training step."""
+    """The network, with its training step."""
     with br.Program() as program:
         digits = br.data("digits", ["batch", settings.length], dtype="int32")
         shape = [settings.length, settings.width]
@@ -108,7 +108,7 @@ def build(settings: Settings) -> Net:
 
 
 def train(settings: Settings) -> tuple[Net, br.Scope, list[float]]:
-    """Train on random digits; the losses of all steps."""
+    """Train on random digits; return the losses of all steps."""
     net, scope, exe = build(settings), br.Scope(), br.Executor()
     exe.init(net.program, scope, seed=settings.seed)
     draw = np.random.default_rng(settings.seed)
@@ -122,21 +122,23 @@ def train(settings: Settings) -> tuple[Net, br.Scope, list[float]]:
 
 
 def accuracy(net: Net, scope: br.Scope, digits: np.ndarray) -> float:
-    """How many digits are at their place."""
+    """The share of digits at their correct positions."""
     logits = br.Executor().run(net.program.for_test(), scope, {"digits": digits}, net.logits)
     return float(np.mean(logits.argmax(-1) == np.sort(digits)))
 
 
 def outline(program: br.Program) -> str:
-    """The boxes of the main block."""
+    """The plain blocks of the main block."""
     boxes = [op for op in program.block(0).ops if op.bodies() and "_grad" not in op.name]
     return "\n".join(f"{op.name}: {len(op.captures())} inputs" for op in boxes)
 
 
 def main() -> None:
-    """Train, and say how well it sorts."""
+    """Train, and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--recompute", action="store_true", help="run layers again")
+    parser.add_argument(
+        "--recompute", action="store_true", help="recompute layers in the gradient"
+    )
     parser.add_argument("--show", action="store_true", help="list the blocks of the program")
     given = parser.parse_args()
     settings = Settings(recompute=given.recompute)

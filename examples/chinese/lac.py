@@ -1,12 +1,12 @@
-"""Sentences as numbers, and labels as words: what is around LAC's nets.
+"""Encoding of sentences and decoding of labels for LAC's networks.
 
     百度是一家高科技公司
-    百度 | 是 | 一家 | 高科技 | 公司       pieces: words of a dictionary, as long as they come
+    百度 | 是 | 一家 | 高科技 | 公司       pieces: the longest words of a dictionary
     12   | 7  | 3301 | 880    | 415        words: i64[batch, time, 1], with their lengths
-    ORG-B  v-B  m-B    n-B      n-B        labels, the likeliest in a row
+    ORG-B  v-B  m-B    n-B      n-B        labels: the likeliest sequence
 
-A net for tagging reads pieces, so that a sentence is short; one for cutting reads characters.
-Sentences of a batch are padded to the longest; `words.lengths` says how long each is.
+A network for tagging reads pieces, so that a sentence is short; one for segmentation reads
+characters. Sentences of a batch are padded to the longest; `words.lengths` has their lengths.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Word = tuple[str, str]
 
 @dataclass(frozen=True)
 class Net:
-    """One of the nets: a program that Paddle wrote, and its parameters."""
+    """A network: a program exported by Paddle, and its parameters."""
 
     program: br.Program
     scope: br.Scope
@@ -36,14 +36,14 @@ class Net:
 
     @staticmethod
     def read(folder: Path, mode: str = "compile") -> Net:
-        """Read what Paddle saved."""
+        """Read the files saved by Paddle."""
         program, values = br.from_paddle(folder)
         scope = br.Scope()
         scope.update(values)
         return Net(program, scope, br.Executor(mode=mode))
 
     def labels(self, *rows: Sequence[Sequence[int]]) -> list[list[int]]:
-        """A label for each number of each sentence; of two inputs, two rows of sentences."""
+        """The label of each id of each sentence; two inputs require two lists of sentences."""
         lengths = np.array([len(row) for row in rows[0]])
         feed = dict[str, np.ndarray]()
         for name, given in zip(self.program.feeds[::2], rows, strict=True):
@@ -55,7 +55,7 @@ class Net:
 
 
 def padded(rows: Sequence[Sequence[int]], lengths: np.ndarray) -> np.ndarray:
-    """Rows as one array `[batch, time, 1]`, zeros behind those that are shorter."""
+    """Rows as one array `[batch, time, 1]`, padded with zeros."""
     made = np.zeros((len(rows), int(lengths.max(initial=0)), 1), np.int64)
     for at, row in enumerate(rows):
         made[at, : len(row), 0] = row
@@ -64,14 +64,14 @@ def padded(rows: Sequence[Sequence[int]], lengths: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a model knows of words.
+    """The dictionaries of a model.
 
     Attributes:
-        numbers: By word or character.
-        alike: Characters that are read as others.
-        labels: By number.
-        pieces: Words of which sentences are put together; none where they are cut.
-        total: How often all of them occur, as a logarithm.
+        numbers: The ids by word or character.
+        alike: Replacements of characters.
+        labels: The labels by id.
+        pieces: The words of the longest-match segmentation; empty for a model of characters.
+        total: The logarithm of the total count of all words.
     """
 
     numbers: Mapping[str, int]
@@ -86,7 +86,7 @@ class Tables:
 
     @staticmethod
     def read(folder: Path, *, whole: bool) -> Tables:
-        """Read the dictionaries of a model; of a net that reads `whole` pieces, those too."""
+        """Read the dictionaries of a model; with `whole`, also the dictionary of pieces."""
         numbers = {word: int(at) for at, word in pairs(folder / "word.dic")}
         labels = {int(at): label for at, label in pairs(folder / "tag.dic")}
         alike = dict(pairs(folder / "q2b.dic"))
@@ -98,16 +98,16 @@ class Tables:
         return Tables(numbers, alike, labels, frozenset(word for word, _ in counted), total)
 
     def number(self, text: str) -> int:
-        """The number of a word or character."""
+        """The id of a word or character."""
         return self.numbers.get(self.alike.get(text, text), self.numbers[UNKNOWN])
 
     def split(self, text: str) -> list[str]:
-        """A sentence as what the net has numbers for: pieces, else characters."""
+        """A sentence as the units of the network: pieces, otherwise characters."""
         found = ([piece] if piece in self.numbers else list(piece) for piece in self.cut(text))
         return [part for parts in found for part in parts]
 
     def cut(self, text: str) -> list[str]:
-        """A sentence as few and long words of the dictionary; a row of letters is one."""
+        """A sentence as few, long words of the dictionary; a run of letters is one word."""
         best = [(0.0, len(text))] * (len(text) + 1)
         for start in reversed(range(len(text))):
             best[start] = max(
@@ -129,13 +129,13 @@ class Tables:
 
 
 def pairs(path: Path) -> list[tuple[str, str]]:
-    """The lines of a file that have two columns."""
+    """The lines of a file with two columns."""
     lines = (line.split("\t") for line in path.read_text(encoding="utf-8").split("\n"))
     return [(line[0], line[1]) for line in lines if len(line) == 2]
 
 
 def joined(parts: Sequence[str], labels: Sequence[str]) -> list[Word]:
-    """Words and what they are: each begins where a label says so."""
+    """Words and their classes; a label marks the beginning of a word."""
     found = list[Word]()
     for part, label in zip(parts, labels, strict=True):
         kind, end = label[:-2], label[-1:]
@@ -148,7 +148,7 @@ def joined(parts: Sequence[str], labels: Sequence[str]) -> list[Word]:
 
 @dataclass(frozen=True)
 class Lac:
-    """The nets of one kind with what is around them."""
+    """The networks of one kind with their encoding and decoding."""
 
     net: Net
     tables: Tables
@@ -156,17 +156,17 @@ class Lac:
 
     @staticmethod
     def read(kind: str, folder: Path = FOLDER, mode: str = "compile") -> Lac:
-        """Read one of the models: `seg` for words, `lac` for words and what they are."""
+        """Read one of the models: `seg` for words, `lac` for words with classes."""
         place = get(kind, folder)
         tables = Tables.read(place / "conf", whole=kind == "lac")
         return Lac(Net.read(place / "model", mode), tables, kind)
 
     def split(self, text: str) -> list[str]:
-        """A sentence as the net reads it."""
+        """The encoded sentence."""
         return self.tables.split(text) if self.kind == "lac" else list(text)
 
     def words(self, texts: Sequence[str]) -> list[list[Word]]:
-        """The words of each sentence, with what they are where the net says that."""
+        """The words of each sentence, with their classes if the network predicts them."""
         if not texts:
             return []
         parts = [self.split(text) for text in texts]
@@ -177,11 +177,11 @@ class Lac:
 
 
 def weights(lac: Lac, rank: Net, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
-    """The words of each sentence, with how much each matters: the most that a part of it does.
+    """The words of each sentence, with their importance: the maximum over their parts.
 
     Args:
-        lac: The net whose labels the other one reads.
-        rank: The one that weighs.
+        lac: The tagging network; its labels are an input of the other one.
+        rank: The ranking network.
         texts: Sentences.
     """
     parts = [lac.split(text) for text in texts]

@@ -1,7 +1,7 @@
-"""The models beside Paddle, and what they say, as `docs/chinese_words.md` has it.
+"""Comparison of the models with Paddle, and their outputs, for `docs/chinese_words.md`.
 
-Paddle needs another NumPy than JAX: `PADDLE_PYTHON` names the Python of an environment with
-paddlepaddle 2.6.2.
+Paddle needs another version of NumPy than JAX: `PADDLE_PYTHON` is the Python of an environment
+with paddlepaddle 2.6.2.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ RANDOM = 40
 def by_paddle(
     folder: Path, names: Sequence[str], *rows: Sequence[Sequence[int]]
 ) -> list[list[int]]:
-    """What Paddle says of the same numbers.
+    """Paddle's predictions for the same numbers.
 
     Raises:
-        OSError: `PADDLE_PYTHON` names no Python.
+        OSError: `PADDLE_PYTHON` is not a Python executable.
     """
     script = Path(__file__).with_name("by_paddle.py")
     lengths = [len(row) for row in rows[0]]
@@ -84,7 +84,7 @@ def by_paddle(
 
 
 def row(kind: str, folder: Path, numbers: Sequence[Sequence[int]]) -> str:
-    """One model by both sides."""
+    """The comparison of one model."""
     place = get(kind, folder) / "model"
     net, given = Net.read(place), [numbers]
     if kind == "rank":  # it reads what the other one says
@@ -113,7 +113,7 @@ def page(folder: Path = FOLDER) -> str:
 
 
 def said(folder: Path) -> list[str]:
-    """What the models say of each sentence."""
+    """The outputs of the models for each sentence."""
     lac, rank = Lac.read("lac", folder), Net.read(get("rank", folder) / "model")
     cut = (" ".join(word for word, _ in row) for row in Lac.read("seg", folder).words(TEXTS))
     both = zip(cut, lac.words(TEXTS), weights(lac, rank, TEXTS), strict=True)
@@ -121,6 +121,6 @@ def said(folder: Path) -> list[str]:
 
 
 def shown(words: Sequence[tuple[str, str]], ranked: Sequence[tuple[str, int]]) -> str:
-    """Words with what they are and what they weigh."""
+    """Words with their classes and their importance."""
     both = zip(words, ranked, strict=True)
     return " ".join(f"{word}/{kind}/{weight}" for (word, kind), (_, weight) in both)

@@ -10,13 +10,15 @@ from examples.real_models import packages, romanizer, table, tune
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Do one of the four."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(prog="python -m examples.real_models", description=__doc__)
     parser.add_argument("what", choices=["fetch", "agree", "romanize", "tune"])
     parser.add_argument("names", nargs="*", help="names to romanize")
-    parser.add_argument("--folder", type=Path, default=packages.FOLDER, help="of the models")
     parser.add_argument(
-        "-o", "--output", type=Path, help="the page, the program or the model that is written"
+        "--folder", type=Path, default=packages.FOLDER, help="folder of the models"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, help="the file to write: page, program or model"
     )
     options = parser.parse_intermixed_args(arguments)
     folder, output = options.folder, options.output

@@ -1,4 +1,4 @@
-"""What each file is fed, so that its numbers can be held against those of ONNX Runtime."""
+"""Inputs of each file, for the comparison with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def frames(rate: int) -> np.ndarray:
 
 
 def streamed(rate: int, *, told: bool) -> Case:
-    """The frames one by one; what the net remembers goes on."""
+    """The frames one by one, with the state of the network carried over."""
     given = {"sr": np.array(rate)} if told else {}
     first = {"state": np.zeros((2, 1, HIDDEN), np.float32)}
     feeds = [{"input": frame[None], **first, **given} for frame in frames(rate)]
@@ -37,12 +37,12 @@ def at_once() -> Case:
 
 
 def page_for(middle: float = 0.5, spread: float = 0.5) -> np.ndarray:
-    """The page of text as rapidocr's nets take it."""
+    """The page of text in the format of rapidocr's networks."""
     return inputs.channels_first(inputs.page(), middle, spread)
 
 
 def line(height: int, width: int) -> np.ndarray:
-    """The first line of the page, scaled by taking the nearest pixels."""
+    """The first line of the page, scaled by nearest neighbour."""
     return inputs.channels_first(
         inputs.scaled(inputs.page()[32:80, 24:424], height, width), 0.5, 0.5
     )
@@ -60,7 +60,7 @@ def contents() -> Case:
 
 
 def beginning_and_end(data: bytes, each: int = 1024, padding: int = 256) -> np.ndarray:
-    """What magika looks at of a file: i32[2048]."""
+    """The bytes of a file that magika reads: i32[2048]."""
     first, last = data[:4096].lstrip()[:each], data[-4096:].rstrip()[-each:]
     row = np.full(2 * each, padding, np.int32)
     row[: len(first)] = list(first)
@@ -75,7 +75,7 @@ def melody() -> Case:
 
 
 def letters() -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of letters by number, the second one shorter, and what of them is padding."""
+    """Two rows of letter ids, the second one shorter, and their padding mask."""
     ids = np.random.default_rng(0).integers(30, 150, (2, 7))
     ids[1, 5:] = 0
     return ids, ids == 0
@@ -88,7 +88,7 @@ def encoded() -> Case:
 
 
 def decoded() -> Case:
-    """Three steps after memories that are drawn."""
+    """Three steps after random memories."""
     rng, (_, padding) = np.random.default_rng(0), letters()
     memory = rng.normal(size=(2, 7, 256)).astype(np.float32)
     hidden = rng.normal(size=(2, 2, 256)).astype(np.float32)

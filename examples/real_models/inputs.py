@@ -1,4 +1,4 @@
-"""What the models look at and listen to: made here, the same on every run."""
+"""Synthetic inputs of the models: images, sounds and files, equal on every run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NOTES = (60, 64, 67, 72)
 
 @cache
 def speech(rate: int, text: str = TEXT) -> np.ndarray:
-    """A sentence that eSpeak NG says, with half a second of silence around it: f32[samples].
+    """A sentence spoken by eSpeak NG, with half a second of silence around it: f32[samples].
 
     Raises:
-        ImportError: The package espeakng-loader, which brings the library, is not installed.
+        ImportError: The package espeakng-loader, which contains the library, is not installed.
     """
     said, given = _said(text)
     places = np.arange(0, len(said), given / rate)
@@ -32,16 +32,16 @@ def speech(rate: int, text: str = TEXT) -> np.ndarray:
 
 
 def heard_in_a_room(sound: np.ndarray) -> np.ndarray:
-    """A sound with a little noise. Of silence nets would see nothing but errors of rounding.
+    """A sound with a little noise; with silence, networks would amplify rounding errors.
 
-    They take the logarithm of how loud a pitch is, or its root, whose slope is infinite at 0.
+    They compute the logarithm or the root of loudness, with an infinite derivative at 0.
     """
     noise = np.random.default_rng(0).normal(size=sound.shape)
     return (sound + 0.005 * noise).astype(np.float32)
 
 
 def _said(text: str) -> tuple[np.ndarray, int]:
-    """What eSpeak NG says, and how many samples of it are a second."""
+    """The samples from eSpeak NG, and their rate per second."""
     import espeakng_loader
 
     library = ctypes.CDLL(espeakng_loader.get_library_path())
@@ -67,7 +67,7 @@ def _said(text: str) -> tuple[np.ndarray, int]:
 
 
 def frames(sound: np.ndarray, size: int, before: int) -> np.ndarray:
-    """A sound in frames, each with the end of the one before: f32[frames, before + size]."""
+    """A sound in frames that overlap their predecessors: f32[frames, before + size]."""
     count = len(sound) // size
     own = sound[: count * size].reshape(count, size)
     last = np.concatenate([np.zeros((1, before), np.float32), own[:-1, -before:]])
@@ -118,13 +118,13 @@ def scene(size: int) -> np.ndarray:
 
 
 def scaled(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """An image of other sizes, made of the nearest pixels."""
+    """An image of another size, by nearest neighbour."""
     rows = np.arange(height) * image.shape[0] // height
     return image[rows][:, np.arange(width) * image.shape[1] // width]
 
 
 def channels_first(image: np.ndarray, middle: float, spread: float) -> np.ndarray:
-    """An image as nets take it: f32[1, 3, height, width]."""
+    """An image in the layout of the networks: f32[1, 3, height, width]."""
     scaled = (image.astype(np.float32) / 255 - middle) / spread
     return np.ascontiguousarray(scaled.transpose(2, 0, 1)[None], np.float32)
 

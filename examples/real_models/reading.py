@@ -1,4 +1,4 @@
-"""What the models say by their numbers: who speaks when, what is written, what is played."""
+"""Decoding of the outputs of the models: speech, text, file types, notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING, LOWEST_KEY = 0, 21
 
 
 def spoken(probabilities: np.ndarray, rate: int = 16000) -> tuple[float, float]:
-    """From when to when somebody speaks, in seconds."""
+    """The intervals with speech, in seconds."""
     heard = np.flatnonzero(probabilities.ravel() > LIKELY)
     second = rate / cases.RATES[rate][0]
     return float(heard[0] / second), float((heard[-1] + 1) / second)
@@ -32,7 +32,7 @@ def spoken(probabilities: np.ndarray, rate: int = 16000) -> tuple[float, float]:
 
 
 def written(find: Side, turn: Side, read: Side, letters: Sequence[str]) -> list[str]:
-    """The lines of the page, found by one net, turned by another and read by a third."""
+    """The lines of the page, found by one network, turned by another and read by a third."""
     page = inputs.page()
     (likely,) = find({"x": inputs.channels_first(page, 0.5, 0.5)})
     found = list[str]()
@@ -47,7 +47,7 @@ def written(find: Side, turn: Side, read: Side, letters: Sequence[str]) -> list[
 
 
 def boxes(marked: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Lines of text that lie one under the other, with the room around them that nets want."""
+    """Crops of the lines of text, with the margins that the networks expect."""
     rows = np.flatnonzero(np.diff(np.pad(marked.any(axis=1), 1).astype(int)))
     found = list[tuple[int, int, int, int]]()
     for top, bottom in zip(rows[::2], rows[1::2], strict=True):
@@ -59,14 +59,14 @@ def boxes(marked: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def decoded(likely: np.ndarray, letters: Sequence[str]) -> str:
-    """The letters that a net names, each once as long as it goes on naming it."""
+    """The letters of a network's output, with repetitions merged."""
     said = likely.argmax(axis=-1)
     changed = np.flatnonzero(np.diff(said, prepend=NOTHING))
     return "".join(letters[said[at]] for at in changed if said[at] != NOTHING)
 
 
 def letters_of(path: Path) -> list[str]:
-    """The letters that a net for reading knows, by number: they are part of its file."""
+    """The alphabet of a recognition network, by id, from the metadata of its file."""
     entries = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     return ["", *entries["character"].splitlines(), " "]
 
@@ -75,12 +75,12 @@ def letters_of(path: Path) -> list[str]:
 
 
 def kinds(likely: np.ndarray, config: Path) -> list[str]:
-    """What files are, by their probabilities."""
+    """The types of files, by their probabilities."""
     names = json.loads(config.read_text(encoding="utf-8"))["target_labels_space"]
     return [names[at] for at in likely.argmax(axis=-1)]
 
 
 def played(likely: np.ndarray) -> list[int]:
-    """The notes that are most likely in each quarter of what was heard, as MIDI numbers."""
+    """The likeliest notes in each quarter of the sound, as MIDI numbers."""
     quarters = np.array_split(likely[0], len(inputs.NOTES))
     return [int(quarter.mean(axis=0).argmax()) + LOWEST_KEY for quarter in quarters]

@@ -1,13 +1,12 @@
 """Arabic names in Latin letters: an encoder, a decoder and the loop around it as one program.
 
-The package brings two files, and a loop in Python that asks the second one for letter after
-letter. Here both are called by one program, the second one inside of a `While`, and letters
-become numbers and numbers letters in it, too:
+The package has two files, and a Python loop that runs the second one letter by letter. Here one
+program calls both, the second one inside a `While`, and also encodes and decodes letters:
 
-    letters: i32[names, n]        the code points of a name, and zeros behind them
-    spelled: i32[32, names]       those of its spelling, letter by letter, zeros behind them
+    letters: i32[names, n]        the code points of names, padded with zeros
+    spelled: i32[32, names]       those of their spellings, padded with zeros
 
-It is saved as one file, which needs neither package, vocabulary nor loop:
+The saved file requires neither package, vocabulary nor loop:
 
     model = br.load_model("romanizer.model")
     text_of(model.run(letters=coded(["محمد"])))
@@ -40,7 +39,7 @@ class Romanizer:
     Attributes:
         program: From `letters` to `spelled`.
         scope: Its parameters: `encoder/…` and `decoder/…`.
-        spelled: What it gives.
+        spelled: Its output.
     """
 
     program: br.Program
@@ -53,11 +52,11 @@ class Romanizer:
 
 
 def build(folder: Path = packages.FOLDER, script: str = "") -> Romanizer:
-    """Read both files, and write the program.
+    """Read both files, and build the program.
 
     Args:
-        folder: Where they are.
-        script: `"persian"` for the nets of that script.
+        folder: Their folder.
+        script: `"persian"` for the networks of that script.
     """
     here = f"{packages.ROMANIZER}/{script}".rstrip("/")
     nets = {
@@ -82,12 +81,12 @@ def build(folder: Path = packages.FOLDER, script: str = "") -> Romanizer:
 
 
 def code_of(token: str) -> int:
-    """The code point of a letter; 0 for what is none."""
+    """The code point of a letter; 0 for all other tokens."""
     return ord(token) if len(token) == 1 else 0
 
 
 def numbered(letters: br.Var, tokens: Sequence[str]) -> br.Var:
-    """Code points as numbers of the vocabulary, with what stands before and behind a name."""
+    """Code points as ids of the vocabulary, with start and end tokens."""
     codes = br.constant(np.array([code_of(token) or -1 for token in tokens], np.int32))
     same = br.expand_dims(letters, axis=-1) == codes
     known = br.where(br.any(same, axis=-1), br.argmax(same, axis=-1), UNKNOWN)
@@ -139,5 +138,5 @@ def text_of(spelled: np.ndarray) -> list[str]:
 
 
 def romanize(model: Model, names: Sequence[str]) -> list[str]:
-    """What a saved model makes of names."""
+    """The romanized names from a saved model."""
     return text_of(model.run(letters=coded(names)))

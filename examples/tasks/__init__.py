@@ -1,1 +1,1 @@
-"""Seven tasks of one page each, as one would write them on the first day."""
+"""Seven tasks of one page each, in the style of a first program."""

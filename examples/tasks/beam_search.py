@@ -1,7 +1,7 @@
-"""Beam search in one file: what are Python's modules called that begin with these letters?
+"""Beam search inside a saved model: names of Python modules from their first letters.
 
 A gated recurrent unit learns the names of the standard library, letter by letter. The saved
-model holds the search as a loop of its own, so whoever loads it asks for names, not for logits.
+model contains the search as a loop, so that its output is names instead of logits.
 
     python -m examples.tasks.beam_search
 """
@@ -20,13 +20,13 @@ NAMES = [n for n in sys.stdlib_module_names if 1 < len(n) < LENGTH and n.islower
 
 
 def encoded(words: list[str]) -> np.ndarray:
-    """i32[words, letters]: each word, and ends."""
+    """i32[words, letters]: each word, padded with end tokens."""
     return np.array([[LETTERS.find(c) for c in w.ljust(LENGTH, "\n")] for w in words], "int32")
 
 
 @br.shared
 def step(ids: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
-    """Logits of the letter after this one, and the next state."""
+    """The logits of the next letter, and the next state."""
     h = br.layers.gru_cell(br.embedding(ids, [len(LETTERS), 32]), h)
     return br.fc(h, len(LETTERS)), h
 
@@ -43,7 +43,7 @@ with br.Program() as program:
 
 
 def train(path: str, steps: int) -> float:
-    """Learn, and save what searches; the last loss."""
+    """Train, and save the search; return the last loss."""
     exe, feed = br.Executor(), {"words": encoded(sorted(NAMES)).T}
     scope = exe.init(program)
     losses = [exe.run(program, scope, feed, loss) for _ in range(steps)]

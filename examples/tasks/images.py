@@ -1,9 +1,9 @@
-"""A convolutional net that may be killed at any time: images of digits.
+"""A convolutional network on images of digits, with checkpoints: it can be killed at any time.
 
     python -m examples.tasks.images [FOLDER]
 
-Started again on the same folder it goes on where its last checkpoint was, and ends with the
-very numbers that it would have had: parameters, optimizer, dropout, the place in the data.
+With the same folder it resumes from its last checkpoint. Parameters, optimizer state, dropout
+and data position are bitwise equal to those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def images(rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def train(folder: str, epochs: int, killed_at: int | None = None) -> tuple[br.Scope, float]:
-    """Train from the last checkpoint on; the scope, and the share of other images it knows."""
+    """Train from the last checkpoint on; return the scope and the accuracy on other images."""
     exe = br.Executor()
     scope = exe.init(program)
     with br.Checkpoint(folder) as job:

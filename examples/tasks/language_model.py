@@ -1,8 +1,8 @@
-"""A language model whose state is carried over batches: letters of Python's own source.
+"""A language model on the source of Python, with its LSTM state carried over batches.
 
-Sixteen readers walk through a text side by side. A batch has the next 32 letters of each, and
-the states of the LSTM after it are states of the program, with which the next batch begins. A
-gradient ends at the beginning of its batch; the memory does not.
+Sixteen streams read a text in parallel. A batch has the next 32 letters of each. The final
+states of the LSTM are states of the program, and the initial states of the next batch.
+Gradients are truncated at the beginning of a batch.
 
     python -m examples.tasks.language_model
 """
@@ -34,7 +34,7 @@ with br.Program() as program:
 
 
 def batches(text: str) -> np.ndarray:
-    """The text in order: i32[batches, READERS, STEPS + 1], letters between two in both."""
+    """The text in order: i32[batches, READERS, STEPS + 1]; batches overlap by one letter."""
     ids = np.array([LETTERS.index(letter) for letter in text], "int32")
     parts = ids[: len(ids) // READERS * READERS].reshape(READERS, -1)
     windows = np.lib.stride_tricks.sliding_window_view(parts, STEPS + 1, axis=1)
@@ -42,7 +42,7 @@ def batches(text: str) -> np.ndarray:
 
 
 def read(exe: br.Executor, scope: br.Scope) -> float:
-    """Learn from the text once, from its beginning; bits for each letter."""
+    """Train on the text once, from its beginning; return the bits per letter."""
     scope.update({name: np.zeros([READERS, UNITS], "float32") for name in "hc"})
     found = [exe.run(program, scope, {"ids": ids}, bits) for ids in batches(TEXT)]
     return float(np.mean(found))
@@ -51,4 +51,4 @@ def read(exe: br.Executor, scope: br.Scope) -> float:
 if __name__ == "__main__":
     exe = br.Executor()
     scope = exe.init(program)
-    print("bits for each letter:", [round(read(exe, scope), 2) for _ in range(8)])
+    print("bits per letter:", [round(read(exe, scope), 2) for _ in range(8)])

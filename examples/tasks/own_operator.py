@@ -1,8 +1,8 @@
-"""An operator of one's own: weights of two bits, with a gradient that is not zero.
+"""A user-defined operator: weights of two bits, with a straight-through gradient.
 
-Rounding has the gradient 0, so the operator says another: that of the number itself, where it
-is within the range. In both modes it is then an operator like all others, with a type, checked
-at the user's line, in files, and with gradients through loops.
+Rounding has the gradient 0, so the operator defines another one: the identity within the range.
+In both modes it acts like a built-in operator: its type is checked at the user's line, it is
+saved in files, and it has gradients through loops.
 
 Source: Bengio et al., Estimating or Propagating Gradients Through Stochastic Neurons, 2013.
 
@@ -26,7 +26,7 @@ def rounded(x: br.Tensor, *, bits: int = 2) -> br.Tensor:
 
     Args:
         x: float[*shape].
-        bits: Of a number.
+        bits: The bits of a number.
     """
     steps = (2**bits - 1) / 2
     return jnp.round((jnp.clip(x, -1, 1) + 1) * steps) / steps - 1
@@ -34,7 +34,7 @@ def rounded(x: br.Tensor, *, bits: int = 2) -> br.Tensor:
 
 @rounded.vjp
 def straight_through(x: br.Tensor, out_grad: br.Tensor, *, bits: int) -> br.Tensor:
-    """The gradient as if nothing were rounded."""
+    """The gradient without the rounding."""
     return jnp.where(jnp.abs(x) <= 1, out_grad, 0)
 
 
@@ -50,7 +50,7 @@ with br.Program() as program:
 
 
 def train(epochs: int) -> tuple[float, br.Scope]:
-    """The share of other images that are right, and the scope."""
+    """The accuracy on other images, and the scope."""
     x, y = load_digits(return_X_y=True)
     exe = br.Executor()
     scope = exe.init(program)

@@ -1,7 +1,7 @@
 """A transformer that adds: it reads `47+85=` and writes the digits of the sum, the last first.
 
-Two layers see what is to their left. `br.decoding.greedy` writes, inside the program: one digit
-at a time, through caches of keys and values, with the very blocks that were trained.
+Two layers have causal attention. `br.decoding.greedy` decodes inside the program, one digit at
+a time, with caches of keys and values and the trained blocks.
 
     python -m examples.tasks.transformer
 """
@@ -26,7 +26,7 @@ def sums(count: int, seed: int) -> np.ndarray:
 
 @br.shared
 def net(ids: br.Var, caches: list[layers.AttentionCache]) -> tuple[br.Var, list]:
-    """Logits of what follows each letter, and the caches with these letters in them."""
+    """The logits of the next letters, and the updated caches."""
     places = caches[0].position + br.arange(ids.shape[1])
     x = br.embedding(ids, [len(LETTERS), WIDTH]) + layers.positional_encoding(places, WIDTH)
     after = []
@@ -37,7 +37,7 @@ def net(ids: br.Var, caches: list[layers.AttentionCache]) -> tuple[br.Var, list]
 
 
 def next_digit(ids: br.Var, caches: list[layers.AttentionCache]) -> tuple[br.Var, list]:
-    """A step of writing: logits of what follows one letter."""
+    """A decoding step: the logits of the next letter."""
     logits, caches = net(ids[:, None], caches)
     return logits[:, 0], caches
 
@@ -54,7 +54,7 @@ with br.Program() as program:
 
 
 def train(steps: int) -> tuple[float, float]:
-    """The last loss, and the share of sums that are right, of pairs that were not shown."""
+    """The last loss, and the share of correct sums of unseen pairs."""
     exe, test = br.Executor(), sums(500, steps)
     scope = exe.init(program)
     losses = [exe.run(program, scope, {"text": sums(128, s)}, loss) for s in range(steps)]
@@ -63,4 +63,4 @@ def train(steps: int) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    print("loss, and right sums:", train(steps=1500))
+    print("loss and accuracy:", train(steps=1500))

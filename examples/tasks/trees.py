@@ -1,8 +1,8 @@
-"""Nets shaped like trees: what is `(max 3 (min 8 5) 1)`?
+"""Tree-shaped networks: evaluation of expressions such as `(max 3 (min 8 5) 1)`.
 
-Each row of a batch is a tree in the order in which it is put together: a number is put on the
-stack, an operation takes two vectors from it and puts one back. Rows differ in every step, so
-the step branches row by row, and no row pays for the branch of another.
+Each row of a batch is a tree in postfix order: a number is pushed on the stack, an operation
+replaces two vectors by one. Rows differ in every step, so the step branches row by row, and a
+row runs only its own branch.
 
     python -m examples.tasks.trees
 """
@@ -19,7 +19,7 @@ MAX, MIN, WIDTH, DEPTH = 10, 11, 48, 3
 
 
 def tree(random: np.random.Generator, depth: int) -> tuple[list[int], int]:
-    """The ids of a tree, arguments before their operation, and its value."""
+    """The ids of a tree in postfix order, and its value."""
     if depth == 0 or random.random() < 0.2:
         value = int(random.integers(10))
         return [value], value
@@ -37,12 +37,12 @@ def batch(rows: int, seed: int) -> dict[str, Any]:
 
 
 def number(ids: br.Var, stack: br.Var) -> br.Var:
-    """A vector more, before the others."""
+    """Push a vector."""
     return br.concat([br.embedding(ids, [10, WIDTH])[:, None], stack[:, :-1]], axis=1)
 
 
 def operation(ids: br.Var, stack: br.Var) -> br.Var:
-    """One in place of the first two; the last place is a copy that nobody reads."""
+    """Replace the first two vectors by one; the last place is an unused copy."""
     taken = br.concat([br.flatten(stack[:, :2]), br.one_hot(ids - MAX, 2)], axis=1)
     made = br.fc(br.fc(taken, 128, act="relu"), WIDTH)
     return br.concat([made[:, None], stack[:, 2:], stack[:, -1:]], axis=1)
@@ -63,7 +63,7 @@ with br.Program() as program:
 
 
 def train(steps: int) -> float:
-    """The share of new trees whose value is right."""
+    """The accuracy on new trees."""
     exe = br.Executor()
     scope = exe.init(program)
     for step in range(steps):
