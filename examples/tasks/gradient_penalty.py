@@ -50,6 +50,4 @@ def train(strength: float, epochs: int) -> float:
 
 
 if __name__ == "__main__":
-    print(
-        "accuracy without and with the penalty:", train(0.0, epochs=30), train(3.0, epochs=30)
-    )
+    print("accuracy without and with:", train(0.0, epochs=30), train(3.0, epochs=30))
