@@ -1,7 +1,7 @@
-"""Which operators of torch's core `br.from_torch` reads: the table in `docs/aten.md`.
+"""The core operators of torch that `br.from_torch` supports: the table of `docs/aten.md`.
 
 python scripts/aten.py            write it; needs torch
-python scripts/aten.py --check    say whether it is as written
+python scripts/aten.py --check    check that it is up to date
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def core_of(torch: Any) -> list[str]:
 
 
 def table_of(refused: list[str]) -> str:
-    """Operators that are not read; nothing where there are none."""
+    """The unsupported operators as text; empty without any."""
     rows = "".join(f"| `{name}` | {advice_for(name)} |\n" for name in refused)
     return f"\n| refused | what to do |\n|---|---|\n{rows}" if rows else ""
 
 
 def page(torch: Any) -> str:
-    """The page as it should be."""
+    """The expected page."""
     core = core_of(torch)
     refused = [name for name in core if rule_of(name) is None]
     own = {name.partition(".")[0] for name in RULES if not name.startswith("python.")}
@@ -68,9 +68,9 @@ def page(torch: Any) -> str:
 
 
 def main() -> int:
-    """Write the page, or look at it."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="say whether it is as written")
+    parser.add_argument("--check", action="store_true", help="check that it is up to date")
     check = parser.parse_args().check
     import torch
 

@@ -4,9 +4,9 @@
     python scripts/check_versions.py oldest --share    # the short share in `make check`
 
 uv resolves all requirements of `pyproject.toml`, extras included, and fills an environment of
-its own, `.venv-newest` or `.venv-oldest`. The first tests run with what `pip install .` brings,
-the others with the extras. The oldest versions must be those that `pyproject.toml` names, so
-each lower bound was run. The newest are those for the Python that runs this.
+its own, `.venv-newest` or `.venv-oldest`. The first tests run with the dependencies only,
+the others with the extras. The oldest versions must equal the bounds of `pyproject.toml`, so
+that each lower bound is tested. The newest versions are those for the running Python.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ALL = (
 
 
 class BoundError(Exception):
-    """A bound of `pyproject.toml` that was not run."""
+    """A bound of `pyproject.toml` that was not tested."""
 
 
 def requirements(project: Mapping[str, Any], extras: Sequence[str]) -> list[Requirement]:
@@ -104,7 +104,7 @@ def untested(required: Sequence[Requirement], pins: Mapping[str, str]) -> Iterat
 
 
 def uv(*arguments: str, **options: Any) -> str:
-    """What uv prints; where it fails, it says why."""
+    """The output of uv; an error contains its message."""
     command = [sys.executable, "-m", "uv", "--quiet", *arguments]
     return subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, **options
@@ -140,7 +140,7 @@ def install(folder: Path, which: str, extras: Sequence[str]) -> dict[str, str]:
 
 
 def run(folder: Path, tests: Sequence[str], workers: int) -> bool:
-    """Whether these tests pass in an environment."""
+    """Return whether these tests pass in an environment."""
     spread = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else ["-n0"]
     command = [str(folder / "bin" / "python"), "-m", "pytest", "-q", *spread]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -152,7 +152,7 @@ def run(folder: Path, tests: Sequence[str], workers: int) -> bool:
 
 
 def check(which: str, share: bool, workers: int) -> bool:
-    """Whether all tests pass, first without extras, then with them."""
+    """Return whether all tests pass, first without extras, then with them."""
     folder = ROOT / f".venv-{which}"
     every = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [e for e in every["optional-dependencies"] if not (share and e in LEFT_TO_ALL)]
@@ -174,7 +174,7 @@ def check(which: str, share: bool, workers: int) -> bool:
 
 
 def main() -> int:
-    """Check what the command line names."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("which", nargs="+", choices=RESOLUTIONS)
     parser.add_argument("--share", action="store_true", help="a few tests of each dependency")

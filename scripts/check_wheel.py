@@ -3,8 +3,8 @@
     python scripts/check_wheel.py                 # make check-wheel
     python scripts/check_wheel.py --tag v0.1.0    # refuse a tag of another version
 
-The files are in `dist/` afterwards: exactly those that were checked. The demo runs in a new
-environment in a temporary folder, so nothing of this checkout is found by it.
+The checked files are in `dist/` afterwards. The demo runs in a new
+environment in a temporary folder, without access to this checkout.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What devices tell each other in a step of training: models by layouts, as a table.
+"""The collectives of a training step: a table by models and layouts.
 
     JAX_NUM_CPU_DEVICES=8 python scripts/collectives.py [model ...]
 
-For each kind of collective its number in the code, and the bytes that one device has of all of
-them afterwards; what stands in a loop counts once. `free` is the same where no value is pinned
-by the names of its sizes, and only feeds, variables of the scope and next values lie as said.
+The table has the number of each kind of collective in the code, and the bytes of their results
+on one device; collectives in loops count once. `free` is the same without sharding constraints
+by size names: only feeds, variables of the scope and updates have shardings.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def bytes_in(types: str) -> int:
 
 
 def moved(text: str) -> dict[str, tuple[int, int]]:
-    """How often each collective stands in a code, and its bytes."""
+    """The number and the bytes of each kind of collective."""
     found = dict[str, tuple[int, int]]()
     for types, name in CALL.findall(text):
         count, size = found.get(name, (0, 0))
@@ -51,7 +51,7 @@ def moved(text: str) -> dict[str, tuple[int, int]]:
 
 
 def measured(model: str, kind: str, pinned: bool) -> str:
-    """What a step of a model moves."""
+    """The collectives of a step of a model."""
     program, loss = classifier(model)
     exe = br.Executor(layout=layouts(program)[kind])
     pin = Placement.pinned if pinned else lambda _, __, value: value

@@ -1,8 +1,8 @@
-"""ONNX's own backend suite, all of it, and the table of what is not read.
+"""ONNX's backend test suite in full, and the table of failing cases.
 
 python scripts/conformance.py                   run every case; write docs/conformance.md
-python scripts/conformance.py --shard 0/4       a quarter of them; print what differs
-python scripts/conformance.py --mode compile    compiled, and not operator by operator
+python scripts/conformance.py --shard 0/4       a quarter of them; print the differences
+python scripts/conformance.py --mode compile    compiled instead of interpreted
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ strings nor image files; both are preprocessed before a model. The following cas
 |--:|---|---|
 """
 Found = dict[str, "str | None"]
-"""What is wrong with each case, by name; `None` where nothing is."""
+"""The failure of each case by name, or `None`."""
 
 
 def _run(named: tuple[str, str]) -> tuple[str, str | None]:
@@ -47,13 +47,13 @@ def _run(named: tuple[str, str]) -> tuple[str, str | None]:
 
 
 def results(chosen: Iterable[str], mode: str, workers: int) -> Found:
-    """What is wrong with each case, by name; `None` where nothing is."""
+    """The failure of each case by name, or `None`."""
     with ProcessPoolExecutor(workers) as pool:
         return dict(pool.map(_run, ((name, mode) for name in chosen), chunksize=16))
 
 
 def controlled(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
-    """The cases that are run compiled too, by what they are about."""
+    """The cases that are also run compiled, by subject."""
     return {
         what: [name for name, kind in kinds.items() if not kind.operators.isdisjoint(types)]
         for what, types in CONTROL.items()
@@ -61,7 +61,7 @@ def controlled(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
 
 
 def measures(found: Found, compiled: Found, kinds: Mapping[str, Kind]) -> str:
-    """How many cases of each kind pass."""
+    """The number of passing cases of each kind."""
     rows = [(what, names, compiled) for what, names in controlled(kinds).items()]
     rows.append(("all numeric cases", [n for n in found if kinds[n].numeric], None))
     rows.append(("all", list(found), None))
@@ -104,7 +104,7 @@ def table(found: Found, compiled: Found, kinds: Mapping[str, Kind]) -> str:
 
 
 def main() -> int:
-    """Run what the arguments say."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shard", default="0/1")
     parser.add_argument("--mode", default="interpret", choices=("interpret", "compile"))

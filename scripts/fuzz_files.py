@@ -2,10 +2,10 @@
 
     python scripts/fuzz_files.py --count 200000 --seed 0
 
-Anything else than a `BracesError` is a finding, and so is a case that runs long, takes much
+An exception other than `BracesError` is a finding, and so is a case that runs long, takes much
 memory, opens a file to write, starts a process, opens a connection, or runs code. A case is
-known by its number and the seed: `--first N --count 1` runs it again. Exit status 0 where
-nothing was found, else 1.
+identified by its number and the seed: `--first N --count 1` repeats it. The exit status is 1 if
+there are findings, else 0.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PLAIN = {"os.listdir", "os.scandir"}
 
 
 def load_program(path: Path) -> None:
-    """Read the bytes of a program, and do what reading commands do."""
+    """Read the bytes of a program, as commands do."""
     _use(br.Program.from_bytes(path.read_bytes()))
 
 
@@ -65,7 +65,7 @@ def load_text(path: Path) -> None:
 
 
 def load_model(path: Path) -> None:
-    """Read the programs of a model, then the whole of it."""
+    """Read the programs of a model, then the whole model."""
     for one in read_programs(path).values():
         _use(one.program)
     br.load_model(path)
@@ -103,16 +103,16 @@ LOADERS: Loaders = {
 
 
 class TooLongError(BaseException):
-    """A case that took more time than it may."""
+    """A case that exceeded the time limit."""
 
 
 class ForbiddenError(BaseException):
-    """A case that did what no loader does."""
+    """A case with a forbidden action."""
 
 
 @dataclass
 class Outcome:
-    """What came of all cases."""
+    """The results of all cases."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     refusals: Counter[str] = field(default_factory=Counter[str])
@@ -148,7 +148,7 @@ def _flags(arguments: tuple[Any, ...]) -> bool:
 
 
 def importing(event: str) -> bool:
-    """Whether Python runs a module that is imported for the first time."""
+    """Return whether Python runs a module that is imported for the first time."""
     frame = sys._getframe()  # the import system is above a late import of our own
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -159,7 +159,7 @@ def importing(event: str) -> bool:
 
 @contextmanager
 def watched(limit_s: float) -> Any:
-    """Inside, time is limited and nothing may be written."""
+    """Limit time and forbid writing inside the context."""
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     faulthandler.dump_traceback_later(limit_s * 20, exit=True)
     _watching[0] = True
@@ -303,7 +303,7 @@ def fuzz(first: int, count: int, seed: int, limit_s: float) -> Outcome:
 
 
 def limit_memory() -> None:
-    """From here on the process is watched, and has little more memory than now."""
+    """Monitor the process from now on, and limit its memory."""
     signal.signal(signal.SIGPROF, _stop)
     sys.addaudithook(_watch)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -312,7 +312,7 @@ def limit_memory() -> None:
 
 
 def tell(outcome: Outcome, done: int) -> None:
-    """Print how many cases were done, and what came of them."""
+    """Print the number of finished cases, and their results."""
     print(
         f"{done:,}: {dict(sorted(outcome.counts.items()))}, {len(outcome.findings)} findings",
         flush=True,
@@ -320,7 +320,7 @@ def tell(outcome: Outcome, done: int) -> None:
 
 
 def report(outcome: Outcome, done: int) -> int:
-    """Print all that was found; the exit status."""
+    """Print all findings; return the exit status."""
     for key, trace in outcome.traces.items():
         print(f"\n==== {key}: {len(outcome.findings[key])} cases\n{trace}")
     tell(outcome, done)
@@ -330,7 +330,7 @@ def report(outcome: Outcome, done: int) -> int:
 
 
 def command_line(doc: str | None, count: int, limit_s: float) -> argparse.ArgumentParser:
-    """What every fuzzer takes."""
+    """The arguments of all fuzzers."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=count, help="how many cases")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")

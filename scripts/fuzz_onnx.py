@@ -1,12 +1,12 @@
-"""Damage models of ONNX in many ways, and read them: each is refused, or becomes a program.
+"""Damage ONNX models in many ways, and import them: each is refused, or becomes a program.
 
     python scripts/fuzz_onnx.py --count 50000 --seed 0
 
-The models are the small ones of ONNX's own backend suite, all operators among them, and some of
-what learns from tables, which `--tables` takes alone. Anything else than a `BracesError` is a
+The models are the small ones of ONNX's backend test suite, with all operators, and some
+classical models, which `--tables` selects. An exception other than `BracesError` is a
 finding, and so is a case that runs long, takes much memory, or opens another file than those of
-its folder. `--first N --count 1` runs a case again. Exit status 0 where nothing was found,
-else 1.
+its folder. `--first N --count 1` repeats a case. The exit status is 1 if there are findings,
+else 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KIND = "onnx"
 
 
 def load_onnx(path: Path) -> None:
-    """Read a model as it is; where it is refused, with values of its inputs too."""
+    """Import a model; if it is refused, also with values of its inputs."""
     try:
         _use(br.from_onnx(path)[0])
     except br.BracesError:
@@ -140,7 +140,7 @@ def fuzz(
 
 
 def _warm_up(models: Sequence[bytes], path: Path) -> None:
-    """Import all that reading models imports."""
+    """Import all modules that the importer loads lazily."""
     for model in models[::20]:
         path.write_bytes(model)
         with suppress(br.BracesError):
@@ -148,7 +148,7 @@ def _warm_up(models: Sequence[bytes], path: Path) -> None:
 
 
 def reading(folder: str) -> Any:
-    """What refuses to open files that lie elsewhere."""
+    """A hook that refuses to open files elsewhere."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not f.watching():

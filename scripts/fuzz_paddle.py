@@ -1,12 +1,12 @@
-"""Damage programs of Paddle in many ways, and read them: each is refused, or becomes ours.
+"""Damage Paddle programs in many ways, and import them: each is refused, or becomes a program.
 
     python scripts/fuzz_paddle.py --count 50000 --seed 0
-    python scripts/fuzz_paddle.py --models FOLDER        those in its folders, too
+    python scripts/fuzz_paddle.py --models FOLDER        also those of its folders
 
-The programs are small, with all constructs among them; their files of arrays are damaged, too.
-Anything else than a `BracesError` is a finding, and so is a case that runs long, takes much
-memory, or opens another file than those of its folder. `--first N --count 1` runs a case again.
-Exit status 0 where nothing was found, else 1.
+The programs are small and cover all constructs; their files of arrays are damaged, too.
+An exception other than `BracesError` is a finding, and so is a case that runs long, takes much
+memory, or opens another file than those of its folder. `--first N --count 1` repeats a case.
+The exit status is 1 if there are findings, else 0.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def load(path: Path) -> None:
 
 
 def fuzz(first: int, count: int, seed: int, limit_s: float, models: Path | None) -> f.Outcome:
-    """Run cases, with nothing but the programs in reach."""
+    """Run cases in a folder that contains only the programs."""
     outcome = f.Outcome()
     warnings.simplefilter("ignore")  # NumPy tells of numbers that overflow
     with tempfile.TemporaryDirectory() as made:

@@ -1,9 +1,9 @@
 """Generate the protobuf modules from the schemas, or check that they are up to date.
 
     python scripts/generate_proto.py            write *_pb2.py(i) beside each schema
-    python scripts/generate_proto.py --check    exit 1 where they would change
+    python scripts/generate_proto.py --check    exit with 1 if they would change
 
-It needs grpcio-tools, in the version that `pyproject.toml` pins.
+It requires grpcio-tools, in the version that `pyproject.toml` pins.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stale(folder: Path) -> list[str]:
 
 
 def check() -> int:
-    """Compare, and say what to do; 0 where nothing would change."""
+    """Compare, and print the required command; return 0 without differences."""
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
         names = stale(Path(folder))
@@ -57,7 +57,7 @@ def check() -> int:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="Generate the protobuf modules.")
-    parser.add_argument("--check", action="store_true", help="exit 1 where they would change")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if they would change")
     if parser.parse_args().check:
         return check()
     generate(SOURCES)

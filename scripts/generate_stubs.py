@@ -1,7 +1,7 @@
 """Write the typed stub of the operator functions, so that editors see their signatures.
 
 python scripts/generate_stubs.py            write src/braces/frontend/core/functions.pyi
-python scripts/generate_stubs.py --check    exit with 1 where it would change
+python scripts/generate_stubs.py --check    exit with 1 if it would change
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that a script writes and the repository keeps."""
+"""Generated files in the repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_or_check(path: Path, text: str) -> int:
-    """Write a file; with `--check`, only see whether it would change. The exit status."""
+    """Write a file, or check it with `--check`; return the exit status."""
     if "--check" not in sys.argv[1:]:
         path.write_text(text, encoding="utf-8")
         return 0

@@ -1,11 +1,11 @@
-"""Write the golden files of this version: what every later version must read and run alike.
+"""Write the golden files of this version, which every later version must read and run alike.
 
     python scripts/golden.py
 
-Each program goes to `tests/golden/VERSION/` as bytes, as text, and with one run of it: what was
-fed and fetched, and what the scope held afterwards. Beside them lie a model, a checkpoint and a
-file of parameters. `tests/golden/test_golden.py` holds the library against all of them. Once
-CHANGELOG.md has a heading for a version, its files never change again, and this refuses.
+Each program is saved in `tests/golden/VERSION/` as bytes, as text, and with one run of it:
+feeds, fetches, and the scope afterwards. The folder also has a model, a checkpoint and a
+file of parameters. `tests/golden/test_golden.py` compares the library with all of them. Once
+CHANGELOG.md has a heading for a version, this script refuses to change its files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Feed, list[br.Var]]]] = {}
 
 
 def golden(build: Callable[[], tuple[Feed, list[br.Var]]]) -> Callable[..., Any]:
-    """Enter what builds a program, and returns a feed and what to fetch."""
+    """Register a function that builds a program, and returns a feed and the fetches."""
     PROGRAMS[build.__name__] = build
     return build
 
@@ -41,7 +41,7 @@ def golden(build: Callable[[], tuple[Feed, list[br.Var]]]) -> Callable[..., Any]
 
 @golden
 def dtypes() -> tuple[Feed, list[br.Var]]:
-    """Every dtype, fed and as short and long array constants."""
+    """Every dtype, as feeds and as short and long array constants."""
     feed: Feed = {}
     fetches: list[br.Var] = []
     for short, dtype in SHORT_NAMES.items():
@@ -100,7 +100,7 @@ def rnn() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def loops() -> tuple[Feed, list[br.Var]]:
-    """A loop of unknown length that gives rows, its second derivative, and forward mode."""
+    """A loop of unknown length with stacked rows, its second derivative, and forward mode."""
     x = br.data("x", ["b"], dtype="float64")
     loop = br.create_while(max_trips=50)
     with loop.block() as body:
@@ -117,7 +117,7 @@ def loops() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def branches() -> tuple[Feed, list[br.Var]]:
-    """Branches for all rows, for each row, and among several cases; in each other."""
+    """Scalar branches, row-wise branches and switches, nested in each other."""
     x, index = br.data("x", ["b", 2]), br.data("index", [], dtype="int32")
     w = br.parameter("w", [2], init=np.array([0.5, -1.5], "f4"))
     rows = br.create_if_else(br.sum(x, axis=1) > 0.0)
@@ -141,7 +141,7 @@ def branches() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def blocks() -> tuple[Feed, list[br.Var]]:
-    """Plain blocks in each other, called again and run again, with a state that they move."""
+    """Nested plain blocks, called and recomputed, with an updated state."""
     x = br.data("x", ["b", 3])
     with br.block("encoder", recompute=True) as encoder:
         with br.block("inner"):
@@ -159,7 +159,7 @@ def blocks() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def adam() -> tuple[Feed, list[br.Var]]:
-    """The step of an optimizer, a block that gives two parameters and their state anew."""
+    """The step of an optimizer: a block that updates two parameters and their state."""
     x, y = br.data("x", ["b", 3]), br.data("y", ["b", 2])
     w = br.parameter("w", [3, 2], init=np.array([[1, -1], [0.5, 2], [0, 3]], "f4"))
     bias = br.parameter("bias", [2], init=np.array([0.25, -0.5], "f4"))
@@ -171,7 +171,7 @@ def adam() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def gradients() -> tuple[Feed, list[br.Var]]:
-    """Gradients that are written: of two inputs, in a loop, and of a block called again."""
+    """Custom gradients: of two inputs, in a loop, and of a called block."""
     x, w = br.data("x", ["b", 3]), br.parameter("w", [3], init=np.array([1, -0.5, 2], "f4"))
 
     @br.custom_gradient
@@ -192,7 +192,7 @@ def gradients() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def naturals() -> tuple[Feed, list[br.Var]]:
-    """Integers from 2^63 on as numbers of attributes, which no float is equal to."""
+    """Integers from 2^63 on as attributes, which no float equals."""
     x = br.data("x", ["b"], dtype="uint64")
     floor, most = br.clip(x, min=2**63 + 1), br.clip(x, max=2**64 - 2)
     padded = br.pad(x, [(1, 2)], value=2**64 - 1)
@@ -205,7 +205,7 @@ def naturals() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def axes() -> tuple[Feed, list[br.Var]]:
-    """Names of axes whose sizes are numbers, which a layout refers to."""
+    """Names of axes with fixed sizes, which a layout refers to."""
     x, w = br.data("x", ["b", ("wide", 3)]), br.parameter("w", [("wide", 3), ("mlp", 2)])
     loss = br.sum(br.tanh(x @ w))
     br.optimizer.sgd(0.5).minimize(loss)
@@ -228,7 +228,7 @@ def write_program(name: str, folder: Path) -> None:
 
 
 def write_net(folder: Path) -> None:
-    """A net with dropout and running statistics: a model, a checkpoint and its parameters."""
+    """A network with dropout and running statistics: a model, a checkpoint and parameters."""
     rng = np.random.default_rng(1)
     with br.Program() as program:
         x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
@@ -266,7 +266,7 @@ def write_run(
     fetches: list[br.Var],
     values: list[Any],
 ) -> None:
-    """What a run was fed, what it gave, and what the scope holds afterwards."""
+    """Feeds and results of a run, and the scope afterwards."""
     arrays = {f"feed/{name}": np.asarray(value) for name, value in feed.items()}
     arrays |= {f"fetch/{v.name}": np.asarray(a) for v, a in zip(fetches, values, strict=True)}
     held = {
@@ -277,7 +277,7 @@ def write_run(
 
 
 def refuse(version: str) -> str | None:
-    """Why the files of this version must not be written, if so."""
+    """The reason against writing the files of this version, if any."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     if re.search(rf"^## \[?v?{re.escape(version)}\b", text, re.MULTILINE):
         return f"{version} is released: its golden files never change. Raise the version first."
@@ -285,7 +285,7 @@ def refuse(version: str) -> str | None:
 
 
 def main() -> int:
-    """Write all files of this version; exit status 1 where it is released."""
+    """Write all files of this version; exit status 1 if it is released."""
     if reason := refuse(br.__version__):
         print(reason, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Run the programs of `docs/internals`, and write what they print below them.
+"""Run the programs of `docs/internals`, and write their output below them.
 
     python scripts/internals.py [WORDS]
 

@@ -1,8 +1,8 @@
-"""Every public function of JAX's libraries of arrays, called simply, and what becomes of it.
+"""Simple calls of every public function of JAX's array libraries, and their import.
 
-A function is called with the first of a few kinds of arguments that JAX can trace it with, or
-with those that stand in `CALLS`. What JAX itself cannot trace, or what takes no arrays, counts
-on neither side.
+A function is called with the first of a few kinds of arguments that JAX can trace, or
+with those in `CALLS`. Functions that JAX cannot trace, or that take no arrays, are
+excluded.
 """
 
 from __future__ import annotations
@@ -403,7 +403,7 @@ def functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 def call_of(module: str, name: str) -> Call | None:
-    """How a function is called; nothing where it gives no arrays from arrays."""
+    """The call of a function; `None` if it does not map arrays to arrays."""
     said = CALLS.get(module, {})
     function = getattr(importlib.import_module(module), name)
     tried = [said[name]] if name in said else [_call(function, *args) for args in TRIED]
@@ -411,14 +411,14 @@ def call_of(module: str, name: str) -> Call | None:
 
 
 def calls(module: str) -> dict[str, Call]:
-    """How each function of a module is called that gives arrays from arrays."""
+    """The calls of the functions of a module that map arrays to arrays."""
     names = functions(importlib.import_module(module))
     found = {name: call_of(module, name) for name in names}
     return {name: call for name, call in found.items() if call is not None}
 
 
 def traceable(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
-    """Whether JAX can trace a call, and it gives arrays that follow from its arguments."""
+    """Return whether JAX can trace a call, with results that depend on its arguments."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -429,13 +429,13 @@ def traceable(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
 
 
 def reason_of(wrong: str) -> str:
-    """The first primitive that is refused, and why."""
+    """The first refused primitive, and the reason."""
     found = re.search(r"JAX primitive (`[\w-]+`): ([^.]*)", wrong)
     return f"{found[1]}: {found[2]}" if found else wrong.splitlines()[0]
 
 
 def outcome(call: Call, mode: str = "interpret") -> str:
-    """What is wrong with the program of a call; nothing where it gives JAX's numbers."""
+    """The failure of the program of a call; empty if it equals JAX."""
     function, arguments = call
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""Every public function of JAX's libraries of arrays, read by `br.from_jax` and run beside JAX.
+"""Every public function of JAX's array libraries, imported by `br.from_jax` and compared.
 
 python scripts/jax_functions.py               all of them; writes docs/jax_functions.md
-python scripts/jax_functions.py jax.numpy     those of some modules; prints what differs
+python scripts/jax_functions.py jax.numpy     those of some modules; print the differences
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ count. [JAX import](interchange.md#jax-import) describes the import.
 
 
 def results(module: str) -> dict[str, str]:
-    """What is wrong with each function of a module; nothing where it gives JAX's numbers."""
+    """The failure of each function of a module; empty if it equals JAX."""
     return {name: outcome(call) for name, call in calls(module).items()}
 
 
@@ -43,7 +43,7 @@ def page(found: dict[str, dict[str, str]]) -> str:
 
 
 def main(modules: list[str]) -> int:
-    """Run what the arguments say."""
+    """Run the command line."""
     found = {module: results(module) for module in modules or MODULES}
     if not modules:
         PAGE.write_text(page(found), encoding="utf-8")

@@ -23,9 +23,9 @@ def call_with(function: Callable[..., Any], *arguments: Any) -> Call:
 
 
 def gradient_outcome(call: Call, mode: str = "interpret") -> str:
-    """What is wrong with the gradients of a call; nothing where they are JAX's.
+    """The failure of the gradients of a call; empty if they equal JAX.
 
-    Where JAX has none, or gives NaN, anything is right; what is refused is no question here.
+    Any result is right if JAX has none or gives NaN; refused calls are skipped.
     """
     function, arguments = call
     places = [at for at, a in enumerate(arguments) if np.asarray(a).dtype.kind == "f"]
@@ -60,12 +60,12 @@ def gradient_outcome(call: Call, mode: str = "interpret") -> str:
 
 
 def _all_near(made: list[Any], wanted: Any) -> bool:
-    """Whether gradients are those of JAX, which rounds otherwise where it compiles."""
+    """Return whether gradients equal JAX, which rounds differently in compiled code."""
     return all(map(_near, made, map(np.asarray, wanted)))
 
 
 def _weighted(result: Any) -> Any:
-    """The sum of a result with weights that tell its elements apart; nothing of integers."""
+    """The sum of a result with a different weight per element; `None` for integers."""
     result = jnp.asarray(result)
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return jnp.float32(0)
@@ -103,7 +103,7 @@ AT_KINKS: Mapping[tuple[str, str], tuple[Call, ...]] = {
 
 
 def calls_at_kinks(module: str, name: str) -> tuple[Call, ...]:
-    """How a function of numbers, or of pairs, is called where it may have kinks and poles."""
+    """The calls of functions of numbers, or of pairs, at possible kinks and poles."""
     if (module, name) in AT_KINKS:
         return AT_KINKS[module, name]
     function = getattr(importlib.import_module(module), name)

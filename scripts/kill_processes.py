@@ -1,13 +1,12 @@
-"""Kill processes of a training job again and again, and check that it computes the same bits.
+"""Kill processes of a training job repeatedly, and check that it computes the same bits.
 
     python scripts/kill_processes.py [--kills 20] [--processes 4] [--steps 90] [--seed 0]
 
-`braces launch` runs a job of several processes: a small net with dropout and Adam, laid out
-over all of them, which write a checkpoint together every third step. On each attempt but
-the last one process, drawn at random, kills itself with SIGKILL at a random moment. Every loss
-that any process ever reports, and the last parameters, must be those of a job that nobody
-disturbed, bit for bit, and all processes must be gone soon after each kill. A table says how
-soon.
+`braces launch` runs a job of several processes: a small network with dropout and Adam, sharded
+over all of them. They write a checkpoint together every third step. On each attempt but the
+last, one random process kills itself with SIGKILL at a random time. Every loss that any process
+reports, and the final parameters, must equal those of an undisturbed job, bit for bit, and all
+processes must end soon after each kill. A table lists the delays.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ WIDTH, ROWS, EVERY = 32, 8, 3
 
 
 def train(folder: Path, steps: int, kills: int, seed: int) -> None:
-    """Train as one of several processes, or go on where they left off."""
+    """Train as one of several processes, or resume."""
     job = br.cluster.start()
     fate = Fate.drawn(job, folder, seed) if job.attempt < kills else None
     with br.Program() as program:
@@ -72,12 +71,12 @@ def _rows(step: int, process: int) -> dict[str, np.ndarray]:
 
 
 class Fate(NamedTuple):
-    """When this process is killed.
+    """The time of the kill of this process.
 
     Attributes:
-        steps: After so many steps of this attempt.
-        seconds: And so much more time, in which it goes on.
-        note: Where it writes when it was.
+        steps: The number of steps of this attempt before it.
+        seconds: Additional time, in which the process continues.
+        note: The file for the time of the kill.
     """
 
     steps: int
@@ -86,7 +85,7 @@ class Fate(NamedTuple):
 
     @staticmethod
     def drawn(job: br.cluster.Cluster, folder: Path, seed: int) -> Fate | None:
-        """That of one process, which all draw alike; the others have none."""
+        """The kill of one process; all processes draw the same one."""
         rng = random.Random(seed * 1000 + job.attempt)
         victim, steps, seconds = (
             rng.randrange(job.process_count),
@@ -97,7 +96,7 @@ class Fate(NamedTuple):
         return Fate(steps, seconds * 0.03, note) if victim == job.process_index else None
 
     def wait_for_it(self) -> None:
-        """Let it happen, whatever this process does then."""
+        """Start the timer of the kill."""
         timer = threading.Timer(self.seconds, self._kill)
         timer.daemon = True
         timer.start()
@@ -117,8 +116,8 @@ class Kill(NamedTuple):
     Attributes:
         attempt: The attempt that it ended.
         victim: The process that was killed.
-        steps: How many steps the attempt had done.
-        seconds: How long afterwards the last process was gone.
+        steps: The number of finished steps of the attempt.
+        seconds: The delay until the end of the last process.
     """
 
     attempt: int
@@ -128,7 +127,7 @@ class Kill(NamedTuple):
 
 
 def run(folder: Path, processes: int, steps: int, kills: int, seed: int) -> list[Kill]:
-    """Run a job to its end; what happened on the way."""
+    """Run a job to its end; return its kills."""
     folder.mkdir()
     path = os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     job = [
@@ -150,7 +149,7 @@ def run(folder: Path, processes: int, steps: int, kills: int, seed: int) -> list
         text=True,
     ) as launched:
         said = launched.stderr or ()
-        ended = [time.time() for line in said if line.startswith("All were ended")]
+        ended = [time.time() for line in said if line.startswith("All processes ended")]
     if launched.returncode != 0:
         raise SystemExit(f"The job of {folder.name} ended with status {launched.returncode}.")
     return [_kill(folder, attempt, at) for attempt, at in enumerate(ended)]
@@ -159,7 +158,7 @@ def run(folder: Path, processes: int, steps: int, kills: int, seed: int) -> list
 def _kill(folder: Path, attempt: int, ended: float) -> Kill:
     path = folder / f"{KILLED}-{attempt}"
     if not path.exists():
-        raise SystemExit(f"Attempt {attempt} failed before anybody was killed.")
+        raise SystemExit(f"Attempt {attempt} failed before a kill.")
     victim, at = path.read_text().split()
     done = reported(folder, f"attempt-{attempt}/*.log")
     return Kill(attempt, int(victim), len(done), ended - float(at))
@@ -172,7 +171,7 @@ def reported(folder: Path, logs: str = "attempt-*/*.log") -> set[str]:
 
 
 def check(folder: Path, undisturbed: Path) -> None:
-    """Compare a job with one that nobody disturbed."""
+    """Compare a job with an undisturbed one."""
     if wrong := sorted(reported(folder) ^ reported(undisturbed)):
         raise SystemExit(f"These losses differ: {wrong}")
     if (folder / FINAL).read_bytes() != (undisturbed / FINAL).read_bytes():
@@ -180,7 +179,7 @@ def check(folder: Path, undisturbed: Path) -> None:
 
 
 def attack(top: Path, processes: int, steps: int, kills: int, seed: int) -> list[Kill]:
-    """Kill one of several processes so many times, and compare."""
+    """Kill one of several processes repeatedly, and compare."""
     undisturbed, disturbed = top / "undisturbed", top / "disturbed"
     run(undisturbed, processes, steps, 0, seed)
     if len(reported(undisturbed)) != steps:
@@ -191,9 +190,9 @@ def attack(top: Path, processes: int, steps: int, kills: int, seed: int) -> list
 
 
 def table(found: Sequence[Kill]) -> str:
-    """What happened, for people."""
+    """The table of kills."""
     rows = [f"{k.attempt:7}  {k.victim:6}  {k.steps:5}  {k.seconds:7.2f}" for k in found]
-    return "\n".join(["attempt  killed  steps  seconds until all were gone", *rows])
+    return "\n".join(["attempt  killed  steps  seconds until all ended", *rows])
 
 
 def main() -> int:

@@ -1,13 +1,13 @@
-"""Kill a training job again and again, and check that it still computes the same bits.
+"""Kill a training job repeatedly, and check that it still computes the same bits.
 
     python scripts/kill_test.py [--kills 200] [--steps 400] [--seed 0]
 
-A job trains a small net with dropout and Adam, and writes a checkpoint every third step. It
-is killed with SIGKILL at random moments, while it starts, steps or writes, and started again.
-Every loss that it ever reports, and its last parameters, must be those of a job that nobody
-disturbed, bit for bit. What kills leave half written must be gone when the job has ended: its
-folder must hold the same files as that of the job that nobody disturbed. What is printed says
-how much room the half-written files took at most, and what a folder takes in the end.
+A job trains a small network with dropout and Adam, and writes a checkpoint every third step. It
+is killed with SIGKILL at random times, during start, steps or writes, and restarted. Every loss
+that it reports, and its final parameters, must equal those of an undisturbed job, bit for bit.
+Half-written files must be gone after the end of the job: its folder must contain the same files
+as that of the undisturbed job. The output contains the maximum size of half-written files, and
+the final size of a folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WIDTH, BATCH, EVERY = 128, 8, 3
 
 
 def build() -> tuple[br.Program, br.Var]:
-    """A net with dropout, and its training step."""
+    """A network with dropout, and its training step."""
     with br.Program() as program:
         x, y = br.data("x", ["batch", WIDTH]), br.data("y", ["batch", 1])
         hidden = br.dropout(br.fc(x, WIDTH, act="tanh"), 0.2)
@@ -47,7 +47,7 @@ def build() -> tuple[br.Program, br.Var]:
 
 
 def train(folder: Path, steps: int) -> None:
-    """Train, or go on where a job that was killed left off."""
+    """Train, or resume a killed job."""
     program, loss = build()
     scope, executor = br.Scope(), br.Executor()
     executor.init(program, scope)
@@ -81,15 +81,15 @@ def _append(path: Path, line: str) -> None:
 
 @dataclass
 class Tally:
-    """What happened to a job.
+    """The history of a job.
 
     Attributes:
-        kills: How often it was killed.
-        writing: How many kills left a half-written checkpoint.
-        repeated: How many steps were done more than once.
-        strays: The most half-written files that a folder had at once.
-        stray_bytes: The most room that they took at once.
-        kept_bytes: What the largest folder took when its job had ended.
+        kills: The number of kills.
+        writing: The number of kills with a half-written checkpoint.
+        repeated: The number of repeated steps.
+        strays: The maximum number of half-written files in a folder.
+        stray_bytes: The maximum size of these files.
+        kept_bytes: The size of the largest folder after the end of its job.
     """
 
     kills: int = 0
@@ -100,7 +100,7 @@ class Tally:
     kept_bytes: int = 0
 
     def see(self, folder: Path) -> None:
-        """Count what a killed job left half written: whatever is no file of a whole job."""
+        """Count the half-written files of a killed job."""
         sizes = [size for name, size in content(folder).items() if not _is_whole(name)]
         self.writing += bool(sizes)
         self.strays = max(self.strays, len(sizes))
@@ -119,14 +119,14 @@ def _is_whole(name: str) -> bool:
 
 
 def start(folder: Path, steps: int) -> subprocess.Popen[bytes]:
-    """Start a job, or start it again."""
+    """Start or restart a job."""
     path = os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     command = [sys.executable, __file__, "--job", str(folder), "--steps", str(steps)]
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
 
 
 def finish(folder: Path, steps: int) -> None:
-    """Let a job run to its end."""
+    """Run a job to its end."""
     job = start(folder, steps)
     job.wait(timeout=300)
     _check_ended_well(job, folder)
@@ -138,7 +138,7 @@ def _check_ended_well(job: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def kill_at_random(folder: Path, steps: int, rng: random.Random, tally: Tally) -> bool:
-    """Start a job and kill it; False where it was faster."""
+    """Start a job and kill it; return False if it ended before."""
     job = start(folder, steps)
     before = len(losses(folder))
     try:
@@ -170,7 +170,7 @@ def losses(folder: Path) -> list[str]:
 
 
 def check(folder: Path, undisturbed: Path) -> int:
-    """Compare a job with one that nobody disturbed; how many steps it repeated."""
+    """Compare a job with an undisturbed one; return the number of repeated steps."""
     want, got = losses(undisturbed), losses(folder)
     wrong = sorted(set(got) - set(want))
     if wrong or set(got) != set(want):
@@ -184,7 +184,7 @@ def check(folder: Path, undisturbed: Path) -> int:
 
 
 def attack(top: Path, kills: int, steps: int, seed: int) -> Tally:
-    """Kill jobs so many times in all; each is let finish in the end, and compared."""
+    """Kill jobs the given number of times in total, then finish and compare each."""
     rng, tally, round_ = random.Random(seed), Tally(), 0
     undisturbed = top / "undisturbed"
     undisturbed.mkdir()

@@ -49,7 +49,7 @@ class Row:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of ours that there are not."""
+        """Names of `br` that do not exist."""
         return tuple(name for name in self.ours if not _there(name))
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ def tables() -> Iterator[tuple[str, list[Row]]]:
 
 
 def row_of(line: str) -> Row:
-    """A line of the list: `theirs = ours`, or `theirs ! why not`."""
+    """A line of the list: `theirs = ours`, or `theirs ! reason`."""
     theirs, ours, given = line.partition(" = ")
     if ours:
         return Row(tuple(theirs.split()), tuple(given.split()), "")
@@ -95,7 +95,7 @@ def anchor(title: str) -> str:
 
 
 def page() -> str:
-    """The page as it should be."""
+    """The expected page."""
     parts = [HEAD.format(contents=contents())]
     for title, rows in tables():
         total = sum(len(row.theirs) for row in rows)
@@ -106,7 +106,7 @@ def page() -> str:
 
 
 def unlisted() -> list[str]:
-    """Public classes of what is installed that the list does not have."""
+    """Public classes of installed packages that the list lacks."""
     found = list[str]()
     for title, rows in tables():
         name = title.partition(" ")[0]
@@ -126,7 +126,7 @@ def classes(module: ModuleType | None) -> set[str]:
 
 
 def main() -> int:
-    """Write the page, or look at it."""
+    """Write or check the page."""
     left = unlisted()
     for name in left:
         print(f"{name} is not in {LIST.name}")

@@ -1,7 +1,7 @@
-"""Write requirements.lock: one exact version of everything that development needs.
+"""Write requirements.lock: the exact versions of all development requirements.
 
-pip resolves what `pyproject.toml` asks for (build, run, every extra, every group) as if nothing
-were installed; only the names and versions of its answer are kept.
+pip resolves the requirements of `pyproject.toml` (build, run, extras, groups) as if nothing
+were installed; the file has only the names and versions of its answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEFT_OUT = ("examples", "ray")
 def wanted(pyproject: dict[str, Any]) -> list[str]:
     """Every requirement that `pyproject.toml` names, sorted.
 
-    But for the data of examples, Ray, and what benchmarks are measured beside.
+    The data of examples, Ray, and the peers of benchmarks are excluded.
     """
     project = pyproject["project"]
     extras = project["optional-dependencies"].items()
@@ -41,10 +41,10 @@ def wanted(pyproject: dict[str, Any]) -> list[str]:
 
 
 def resolve(requirements: list[str]) -> list[str]:
-    """What pip would install for `requirements`, as sorted `name==version` lines.
+    """The packages that pip would install for `requirements`, as sorted `name==version` lines.
 
     Raises:
-        CalledProcessError: pip found no set of versions that fit together.
+        CalledProcessError: pip found no compatible set of versions.
     """
     options = ["--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     command = [sys.executable, "-m", "pip", "install", *options, *requirements]

@@ -1,4 +1,4 @@
-"""Write the page that shows which file holds which method of which construct.
+"""Write the page with the file of each method of each construct.
 
     python scripts/methods.py [--check]
 
@@ -327,7 +327,7 @@ def defined_in(path: str) -> set[str]:
 
 
 def uses_lists(path: str, names: Iterable[str]) -> bool:
-    """Whether a module uses functions of the list operators."""
+    """Return whether a module uses functions of the list operators."""
     imported = imports(path)
     return any(file_of(imported.get(name, "")).startswith(LISTS) for name in names)
 

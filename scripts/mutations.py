@@ -68,7 +68,7 @@ def flip_bits(rng: Random, data: bytes) -> bytes:
 
 
 def set_bytes(rng: Random, data: bytes) -> bytes:
-    """A few bytes that mean much."""
+    """A few bytes with special values."""
     damaged = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
         damaged[rng.randrange(len(damaged))] = rng.choice(
@@ -84,7 +84,7 @@ def cut(rng: Random, data: bytes) -> bytes:
 
 
 def move_slice(rng: Random, data: bytes) -> bytes:
-    """A slice removed, doubled, or put elsewhere."""
+    """A slice removed, duplicated, or moved."""
     a, b, at = sorted(rng.randrange(len(data) + 1) for _ in range(3))
     return rng.choice(
         (data[:a] + data[b:], data[:b] + data[a:], data[:a] + data[b:at] + data[a:b])
@@ -92,7 +92,7 @@ def move_slice(rng: Random, data: bytes) -> bytes:
 
 
 def insert(rng: Random, data: bytes) -> bytes:
-    """Bytes that were not there."""
+    """Inserted bytes."""
     at = rng.randrange(len(data) + 1)
     more = rng.choice((rng.randbytes(rng.choice((1, 4, 64))), b"\xff" * 10, b"\0" * 64))
     return data[:at] + more + data[at:]
@@ -108,7 +108,7 @@ Field = tuple[int, int, Any]
 
 
 def fields_of(data: bytes) -> list[Field] | None:
-    """The fields of a message; `None` where these bytes are none."""
+    """The fields of a message; `None` if the bytes are not a message."""
     found, at = list[Field](), 0
     while at < len(data):
         try:
@@ -168,7 +168,7 @@ def message_of(fields: Sequence[Field]) -> bytes:
 
 
 def mutate_fields(rng: Random, data: bytes, depth: int = 0) -> bytes:
-    """One field of a message, at any depth, changed in a way that stays well encoded."""
+    """One changed field of a message, at any depth, with a valid encoding."""
     fields = fields_of(data)
     if not fields:
         return rng.choice(NAMES).encode() if depth else flip_bits(rng, data or b"\0")
@@ -265,7 +265,7 @@ _ODD = (
 
 
 def mutate_words(rng: Random, data: bytes) -> bytes:
-    """Words of a text removed, doubled, swapped or replaced."""
+    """Words of a text removed, duplicated, swapped or replaced."""
     words = _WORDS.findall(data.decode(errors="replace"))
     for _ in range(rng.choice((1, 1, 2, 5))):
         at, other = rng.randrange(len(words)), rng.randrange(len(words))

@@ -1,4 +1,4 @@
-"""The cases of ONNX's own backend suite: models with inputs and the outputs that they give."""
+"""The cases of ONNX's backend test suite: models with inputs and expected outputs."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a case is about.
+    """The subject of a case.
 
     Attributes:
         operators: The types of the operators of its model, at any depth.
-        numeric: Whether it is about numbers: it has no texts, and decodes no pictures.
+        numeric: Whether it is numeric, without strings and without decoding of images.
     """
 
     operators: frozenset[str]
@@ -91,7 +91,7 @@ class Kind:
 
     @staticmethod
     def of(case: Case) -> Kind:
-        """That of a case."""
+        """The subject of a case."""
         model = case.model()
         nodes = (*model.graph.node, *(n for f in model.functions for n in f.node))
         operators = frozenset(_operators(nodes))
@@ -116,7 +116,7 @@ def _has_texts(type_: Any) -> bool:
 
 @functools.cache
 def cases() -> dict[str, Case]:
-    """All cases that are numbers, by name."""
+    """All numeric cases, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx 1.23 computes its cases, infinities among them
         found = [case for kind in KINDS for case in load_model_tests(kind=kind)]
@@ -125,7 +125,7 @@ def cases() -> dict[str, Case]:
 
 
 def _is_there(case: Any) -> bool:
-    """Whether the package has a case, rather than an address that it lies at."""
+    """Return whether the package contains a case, instead of its address."""
     return case.model_dir is not None or case.model is not None
 
 
@@ -156,7 +156,7 @@ def _read(path: Path, type_: Any) -> Any:
 
 
 def outcome(case: Case, mode: str = "interpret") -> str | None:
-    """What is wrong with how a case is read and run; `None` where nothing is."""
+    """The failure of a case; `None` if it passes."""
     model = case.model()
     for given, wanted in case.data(model):
         try:
@@ -174,7 +174,7 @@ def outcome(case: Case, mode: str = "interpret") -> str | None:
 
 
 def reason_of(wrong: str) -> str:
-    """Why a case fails, in short: the first thing that could not be read, without its place."""
+    """A short reason of a failure: the first unsupported part, without its place."""
     lines = [line.strip() for line in wrong.splitlines()]
     given = [line for line in lines if ", first " in line]
     said = given[0].split(", first ", 1)[1].split(": ", 1)[-1] if given else lines[0]
@@ -182,7 +182,7 @@ def reason_of(wrong: str) -> str:
 
 
 def listed_as_failing() -> set[str]:
-    """The cases that the page of the suite says fail."""
+    """The failing cases by the page of the suite."""
     rows = PAGE.read_text(encoding="utf-8").split("|--:|---|---|\n")[1].splitlines()
     return {
         f"test_{name}" for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[3])
@@ -190,9 +190,9 @@ def listed_as_failing() -> set[str]:
 
 
 def run(model: Any, given: Mapping[str, Any], mode: str) -> tuple[list[Any], bool]:
-    """What a model gives as a program, and whether that is drawn at random.
+    """The outputs of a model as a program, and whether they are random.
 
-    An input that must be known is not fed.
+    Inputs that must be constants are not fed.
     """
     prog, values = br.from_onnx(model, inputs=given)
     scope = br.Scope()
@@ -215,7 +215,7 @@ def _elements(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def flattened(value: Any) -> Iterator[Any]:
-    """The arrays of nested lists, without what is not there."""
+    """The arrays of nested lists, without missing elements."""
     if isinstance(value, list):
         for one in value:
             yield from flattened(one)
@@ -224,12 +224,12 @@ def flattened(value: Any) -> Iterator[Any]:
 
 
 def difference(got: Any, want: Any, case: Case | None) -> str | None:
-    """How two arrays differ; `None` where they do not, by the tolerance of the suite.
+    """The difference of two arrays; `None` within the tolerance of the suite.
 
     Args:
-        got: What a program gave.
-        want: What the suite has.
-        case: Which case it is; `None` where numbers are drawn, which nothing tells.
+        got: The result of a program.
+        want: The expected result.
+        case: The case; `None` for random results, whose values are not compared.
     """
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"

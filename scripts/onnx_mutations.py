@@ -1,4 +1,4 @@
-"""Ways to damage models of ONNX that stay well encoded: any field of any message."""
+"""Mutations of ONNX models with a valid encoding: any field of any message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mutate_model(rng: Random, data: bytes) -> bytes:
 
 
 def _messages(message: Message) -> Iterator[Message]:
-    """A message and all inside it."""
+    """A message and all nested messages."""
     found = [message]
     while found:
         one = found.pop()
@@ -52,7 +52,7 @@ def _nodes(model: Message) -> list[Message]:
 
 
 def change_field(rng: Random, model: Message) -> None:
-    """A field of a message: gone, of another value, doubled, or in another order."""
+    """A field of a message: removed, changed, duplicated, or reordered."""
     message = rng.choice(list(_messages(model)))
     field = rng.choice(message.DESCRIPTOR.fields)
     if _many(field):
@@ -96,14 +96,14 @@ def _copied(value: Any) -> Any:
 
 
 def _change_inner(rng: Random, model: Message, message: Message) -> None:
-    """Another message of the same type in place of one; or an empty one."""
+    """A message replaced by another one of its type, or by an empty one."""
     others = [one for one in _messages(model) if type(one) is type(message)]
     other = _copied(rng.choice(others)) if others and rng.random() < 0.7 else type(message)()
     message.CopyFrom(other)
 
 
 def _other(rng: Random, field: Any) -> Any:
-    """A value of a field that nobody would write there."""
+    """An unusual value of a field."""
     if field.type == field.TYPE_STRING:
         return rng.choice(m.NAMES)
     if field.type == field.TYPE_BYTES:
@@ -164,7 +164,7 @@ def change_operator(rng: Random, model: Message) -> None:
 
 
 def change_names(rng: Random, model: Message) -> None:
-    """What a node reads or makes under the name of something else: cycles, doubles, gaps."""
+    """A renamed input or output of a node: cycles, duplicates, gaps."""
     nodes = _nodes(model)
     names = [n for node in nodes for n in (*node.input, *node.output)]
     if not names:
@@ -215,7 +215,7 @@ def change_values(rng: Random, model: Message) -> None:
 
 
 def make_known(rng: Random, model: Message) -> None:
-    """An input that is an initializer from now on: small numbers, strange ones, or huge."""
+    """An input that becomes an initializer, with small, unusual or huge numbers."""
     if not model.graph.input:
         return
     entry = rng.choice(model.graph.input)
@@ -232,7 +232,7 @@ def make_known(rng: Random, model: Message) -> None:
 
 
 def move_outside(rng: Random, model: Message) -> None:
-    """The data of a tensor in a file that is elsewhere, or nowhere."""
+    """The data of a tensor in a file that is elsewhere or missing."""
     tensors = [one for one in _messages(model) if isinstance(one, TensorProto)]
     if not tensors:
         return
@@ -246,7 +246,7 @@ def move_outside(rng: Random, model: Message) -> None:
 
 
 def nest(rng: Random, model: Message) -> None:
-    """Graphs within graphs, deeper than anybody writes; or functions that call themselves."""
+    """Very deeply nested graphs, or functions that call themselves."""
     if rng.random() < 0.4:
         _recurse(rng, model)
         return
@@ -293,7 +293,7 @@ CHANGES: Sequence[Change] = (
 
 
 def mutate_text(rng: Random, data: bytes) -> bytes:
-    """A name of the model with bytes that are no text."""
+    """A name of the model with bytes that are not valid text."""
     model = onnx.ModelProto.FromString(data)
     names = {n for node in _nodes(model) for n in (*node.input, *node.output, node.op_type)}
     wanted = [name.encode() for name in sorted(names) if name]

@@ -1,7 +1,7 @@
-"""What `br.to_onnx` does not write, and why: the table in `docs/onnx_operators.md`.
+"""The operators that `br.to_onnx` does not support: the table of `docs/onnx_operators.md`.
 
-python scripts/onnx_operators.py            write it; tests hold each row
-python scripts/onnx_operators.py --check    say whether it is as written
+python scripts/onnx_operators.py            write it; tests check each row
+python scripts/onnx_operators.py --check    check that it is up to date
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ the reason:
 
 
 def refusal(built: Any, fetch: list[Any], sizes: dict[str, int], path: Path) -> str:
-    """Why an example is not written; nothing where it is."""
+    """The reason against the export of an example; empty if it is exported."""
     import braces as br
 
     found = ""
@@ -50,7 +50,7 @@ def refusal(built: Any, fetch: list[Any], sizes: dict[str, int], path: Path) -> 
 
 
 def outcomes(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Each operator, what of it, and why that is not written."""
+    """Each operator, its unsupported part, and the reason."""
     sys.path.insert(0, str(ROOT))
     from tests.ops.cases import build, cases, differentiable_cases
     from tests.ops.contract.exporting import fetches, first_of_each
@@ -65,7 +65,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def page() -> str:
-    """The page as it should be."""
+    """The expected page."""
     with tempfile.TemporaryDirectory() as folder:
         found = sorted(outcomes(Path(folder)), key=lambda one: (one[0], one[1] != "values"))
     refused = [one for one in found if one[2]]
@@ -75,9 +75,9 @@ def page() -> str:
 
 
 def main() -> int:
-    """Write the page, or look at it."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="say whether it is as written")
+    parser.add_argument("--check", action="store_true", help="check that it is up to date")
     check, wanted = parser.parse_args().check, page()
     if not check:
         PAGE.write_text(wanted, encoding="utf-8")

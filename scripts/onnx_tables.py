@@ -1,4 +1,4 @@
-"""Small models of what learns from tables: random trees, linear models, and their features."""
+"""Small classical models: random trees, linear models, and their features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = [("y", TensorProto.FLOAT)]
 
 
 def model(*nodes: Any, x: Any, gives: Any = NUMBERS, version: int = 3) -> Any:
-    """A model of some nodes, whose first axis has a name."""
+    """A model of some nodes, with a named first axis."""
     shape = ["n", *x.shape[1:]]
     given = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), shape)
     made = [helper.make_tensor_value_info(name, kind, None) for name, kind in gives]
@@ -61,7 +61,7 @@ def forest(seed: int, what: str, targets: int, trees: int = 4, per_leaf: int = 1
 
 
 def table_models() -> list[Any]:
-    """One of each kind."""
+    """One model of each kind."""
     numbers = forest(0, "target", 2, per_leaf=2) | {"n_targets": 2, "base_values": [1.0, 2.0]}
     classes = forest(1, "class", 3, per_leaf=2) | {"classlabels_int64s": [3, 1, 2]}
     two = forest(2, "class", 1) | {"classlabels_int64s": [5, 7], "post_transform": "LOGISTIC"}

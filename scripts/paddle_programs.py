@@ -1,4 +1,4 @@
-"""Small programs of Paddle for tests and fuzzing, all constructs among them."""
+"""Small Paddle programs for tests and fuzzing, with all constructs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 def normal(*shape: int) -> Any:
-    """Numbers by chance, the same ones in the same order."""
+    """Random numbers from a fixed seed."""
     return RNG.normal(size=shape).astype(np.float32)
 
 
@@ -22,7 +22,7 @@ def number(p: Written, name: str, value: float, dtype: int = 3) -> str:
 
 
 def mlp() -> Written:
-    """Two layers as fluid wrote them: a bias along axis 1, a `scale` in front of a fetch."""
+    """Two layers in the form of fluid: a bias along axis 1, a `scale` in front of a fetch."""
     p = Written()
     x = p.feed("x", -1, 3)
     p.op("mul", {"X": x, "Y": p.weight("fc_0.w_0", normal(3, 4))}, {"Out": "a"},
@@ -41,7 +41,7 @@ def mlp() -> Written:
 
 
 def image() -> Written:
-    """A convolution, batch norm, pools, a resize, and shapes that are computed."""
+    """A convolution, batch norm, pools, a resize, and computed shapes."""
     p = Written()
     x = p.feed("x", -1, 3, 6, 6)
     w = p.weight("conv.w", normal(4, 3, 3, 3))
@@ -72,7 +72,7 @@ def image() -> Written:
 
 
 def growing() -> Written:
-    """While i < n: x = tanh(x w), written behind the others; an array begins in the loop."""
+    """While i < n: x = tanh(x w), appended to a list; an array is created in the loop."""
     p = Written()
     x, n = p.feed("x", -1, 3), p.feed("n", 1, dtype="int64")
     w = p.weight("w", normal(3, 3))
@@ -99,7 +99,7 @@ def growing() -> Written:
 
 
 def branching() -> Written:
-    """Two blocks chosen between by `select_input`, of two results; and a block of a Switch."""
+    """Two blocks with two results, selected by `select_input`; and a block of a Switch."""
     p = Written()
     x, c = p.feed("x", -1, 3), p.feed("c", 1, dtype="bool")
     p.op("scale", {"X": x}, {"Out": "kept"}, scale=1.0, bias=0.0)

@@ -1,4 +1,4 @@
-"""Programs of Paddle, written without Paddle: descriptions, and files of arrays."""
+"""Paddle programs, written without Paddle: descriptions, and files of arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTS: Mapping[type, tuple[int, str]] = {
 
 @dataclass
 class Written:
-    """A program that is being written; operators go to the block that is open."""
+    """A program under construction; operators are appended to the open block."""
 
     desc: Any = field(default_factory=pb.ProgramDesc)
     weights: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Written:
         self.desc.blocks.add(idx=0, parent_idx=-1)
 
     def var(self, name: str, *dims: int, dtype: str = "float32", level: int = 0) -> str:
-        """Declare an array; -1 where a size is open."""
+        """Declare an array; -1 is an unknown size."""
         var = self.desc.blocks[self.at].vars.add(name=name)
         var.type.type, var.type.lod_tensor.lod_level = 7, level
         var.type.lod_tensor.tensor.data_type = CODES[dtype]
@@ -44,7 +44,7 @@ class Written:
         return name
 
     def weight(self, name: str, array: Any) -> str:
-        """An array that a file holds."""
+        """An array that is stored in a file."""
         self.weights[name] = np.asarray(array)
         self.var(name, *self.weights[name].shape, dtype=str(self.weights[name].dtype))
         self.desc.blocks[self.at].vars[-1].persistable = True
@@ -53,7 +53,7 @@ class Written:
     def op(
         self, kind: str, given: Mapping[str, Any], made: Mapping[str, Any], **attrs: Any
     ) -> str:
-        """An operator; the first name that it makes."""
+        """Append an operator; return its first output."""
         op = self.desc.blocks[self.at].ops.add(type=kind)
         for slots, names in ((op.inputs, given), (op.outputs, made)):
             for slot, found in names.items():
@@ -90,14 +90,14 @@ class Written:
 
     @contextmanager
     def block(self) -> Iterator[Inner]:
-        """A block inside the one that is open."""
+        """A nested block."""
         outer, self.at = self.at, len(self.desc.blocks)
         self.desc.blocks.add(idx=self.at, parent_idx=outer)
         yield Inner(self.at)
         self.at = outer
 
     def save(self, folder: Path, style: str = "2.x") -> Path:
-        """Write it: as 2.x, or as fluid 1.x with arrays `together` or each `alone`."""
+        """Write the program: as 2.x, or as fluid 1.x with arrays `together` or each `alone`."""
         folder.mkdir(parents=True, exist_ok=True)
         data = {name: stored(array) for name, array in sorted(self.weights.items())}
         program = "net.pdmodel" if style == "2.x" else "__model__"
@@ -119,7 +119,7 @@ class Inner:
 
 
 def stored(array: np.ndarray[Any, Any]) -> bytes:
-    """An array as files have it."""
+    """An array in the file format."""
     header = pb.TensorDesc(data_type=CODES[str(array.dtype)], dims=array.shape)
     text = header.SerializeToString()
     return struct.pack("<IQIi", 0, 0, 0, len(text)) + text + array.tobytes()

@@ -1,12 +1,12 @@
-"""Write anew what passes make of the programs under `tests/passes/files/`.
+"""Update the results of passes in the programs under `tests/passes/files/`.
 
     python scripts/pass_files.py [WORDS]
 
-Each file `PASS/CASE.braces` has a program, and below `---- after` what the pass makes of it:
-another program, `unchanged`, or the error that it raises; `---- notes` has what it says of
-places. A line `# with: ...` has the arguments of a pass that takes some. The lower parts of the
-files whose paths have all WORDS in them are written; git shows what became different.
-`tests/passes/test_files.py` holds the passes against all files.
+Each file `PASS/CASE.braces` has a program, and below `---- after` the result of the pass:
+another program, `unchanged`, or an error. Its notes follow `---- notes`. A line `# with: ...`
+has the arguments of a pass. The script rewrites the lower parts of the files with all WORDS in
+their paths; git shows the differences. `tests/passes/test_files.py` compares the passes with
+all files.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Case:
     """One file.
 
     Attributes:
-        path: Where it is.
-        text: The program before, as it is written.
+        path: Its path.
+        text: The program before the pass, as text.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def before(self) -> ProgramDef:
-        """The program before; it may be one that is not well formed."""
+        """The program before the pass; it may be malformed."""
         return complete_attributes(parse_program(self.text))
 
     @property
@@ -56,7 +56,7 @@ class Case:
         return MAKERS[name](*(int(word) if word.isdigit() else word for word in words[0]))
 
     def written(self) -> str:
-        """The whole file, as it is right now."""
+        """The whole file with the present result."""
         before = self.before
         with collect_notes() as notes:
             try:
@@ -69,7 +69,7 @@ class Case:
 
 
 def bare(program: ProgramDef) -> ProgramDef:
-    """A program without the lines that made its operators: this script's, for new ones."""
+    """A program without the source lines of operators, which are this script's for new ones."""
 
     def without(body: Body) -> Body:
         ops = (map_bodies(op, without).with_(source=None) for op in body.ops)

@@ -1,12 +1,11 @@
-"""Cut the power after each save, on a file system that keeps back what is not synchronised.
+"""Cut the power after each save, on a file system that delays unsynchronised data.
 
     sudo python scripts/power_cut.py [--rounds 5]
 
 Needs Linux, root, mkfs.ext4 and loop devices. An image of ext4 is mounted with
-`noauto_da_alloc` and commits no more than every five minutes: what a save does not synchronise
-is then not on the disk when it returns. After each save the image is copied as it is, the copy
-is mounted, which replays its journal, and the file in it must be the one that was saved last,
-whole, and nothing else beside it.
+`noauto_da_alloc` and a commit interval of five minutes, so that unsynchronised data is not on
+the disk when a save returns. After each save the image is copied, and the copy is mounted, which
+replays its journal. It must contain exactly the last saved file, complete.
 """
 
 from __future__ import annotations
@@ -66,42 +65,42 @@ def save_program(folder: Path, round_: int) -> None:
 
 
 def check_program(folder: Path, round_: int) -> bool:
-    """Whether it is that of the round."""
+    """Return whether it belongs to the round."""
     return f"round_{round_}" in br.Program.load(folder / "p.braces").vars
 
 
 def save_parameters(folder: Path, round_: int) -> None:
-    """Parameters that are the number of the round."""
+    """Parameters with the number of the round as values."""
     br.save_parameters(_program(round_)[1], folder / "w.safetensors")
 
 
 def check_parameters(folder: Path, round_: int) -> bool:
-    """Whether they are those of the round."""
+    """Return whether they belong to the round."""
     scope = br.Scope()
     br.load_parameters(scope, folder / "w.safetensors")
     return bool(np.all(scope.var("w").value == round_))
 
 
 def save_model(folder: Path, round_: int) -> None:
-    """A model whose parameters are the number of the round."""
+    """A model with the number of the round as parameters."""
     program, scope, y = _program(round_)
     br.save_model(folder / "m.model", program, scope, feeds=["x"], fetches=[y])
 
 
 def check_model(folder: Path, round_: int) -> bool:
-    """Whether it is that of the round."""
+    """Return whether it belongs to the round."""
     found = br.load_model(folder / "m.model").run(x=np.ones(100_000, "float32"))
     return bool(np.all(found == round_))
 
 
 def save_checkpoint(folder: Path, round_: int) -> None:
-    """A checkpoint; the one before it goes."""
+    """A checkpoint, which replaces the previous one."""
     with br.Checkpoint(folder / "job", keep=1) as job:
         job.save_now(_program(round_)[1], round_)
 
 
 def check_checkpoint(folder: Path, round_: int) -> bool:
-    """Whether it is that of the round."""
+    """Return whether it belongs to the round."""
     scope = br.Scope()
     with br.Checkpoint(folder / "job") as job:
         found = job.restore(scope)
@@ -120,7 +119,7 @@ KINDS: dict[str, tuple[Callable[[Path, int], None], Callable[[Path, int], bool]]
 
 
 def survives(image: Path, top: Path, kind: str, round_: int) -> bool:
-    """Whether a copy of the image, as it is now, has what was saved last."""
+    """Return whether a copy of the image has the last saved file."""
     copy = top / "copy.img"
     shutil.copyfile(image, copy)
     try:
@@ -133,7 +132,7 @@ def survives(image: Path, top: Path, kind: str, round_: int) -> bool:
 
 
 def attack(top: Path, rounds: int) -> int:
-    """Save each kind again and again; how many times it was not there after the power went."""
+    """Save each kind repeatedly; return the number of losses after a power cut."""
     image, lost = top / "disk.img", 0
     make_image(image)
     with mounted(image, top / "disk") as folder:
@@ -148,7 +147,7 @@ def attack(top: Path, rounds: int) -> int:
 
 
 def main() -> int:
-    """Run the command line; the exit status is 1 where something was lost."""
+    """Run the command line; the exit status is 1 after a loss."""
     parser = argparse.ArgumentParser(description="Cut the power after each save.")
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()

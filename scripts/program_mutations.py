@@ -1,4 +1,4 @@
-"""Ways to make a program say something else, and still be well encoded."""
+"""Mutations of programs with a valid encoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = ("tanh" + ".vjp" * 40, "add" + ".vjp" * 49, "add.jvp" + ".vjp.jvp" * 20,
 
 
 def mutate_program(rng: Random, data: bytes) -> bytes:
-    """A program that is well encoded and says something else."""
+    """A changed program with a valid encoding."""
     main, startup = serde.program_from_bytes(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         main = ProgramDef(_mutate_body(rng, main.main), _mutate_updates(rng, main))
@@ -205,7 +205,7 @@ def _mutate_vars(rng: Random, body: Body) -> Body:
 
 
 def odd_axes(rng: Random, info: VarInfo) -> tuple[str | None, ...]:
-    """The names of axes as they are, or others, which fit no better."""
+    """The names of axes, or other names."""
     odd = (info.axes, (), ("mlp",), (None, "mlp"), ("", "a\nb", "x" * 300))
     return rng.choice(odd)
 
@@ -245,7 +245,7 @@ def _mutate_ends(rng: Random, body: Body) -> Body:
 
 
 def mutate_programs_inside(rng: Random, data: bytes) -> bytes:
-    """A model whose header is good and whose programs are not."""
+    """A model with a valid header and invalid programs."""
     length = int.from_bytes(data[:8], "little")
     header, content = json.loads(data[8 : 8 + length]), data[8 + length :]
     name = rng.choice([name for name in header if name.startswith("__braces__/")])

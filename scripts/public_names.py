@@ -1,7 +1,7 @@
-"""The names that users see, as tests/public_names.txt lists them by module.
+"""The public names, listed by module in tests/public_names.txt.
 
 python scripts/public_names.py            write tests/public_names.txt
-python scripts/public_names.py --check    exit with 1 where it would change
+python scripts/public_names.py --check    exit with 1 if it would change
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SNAPSHOT = Path(__file__).resolve().parents[1] / "tests/public_names.txt"
 
 
 def modules() -> dict[str, ModuleType]:
-    """The public modules by what users call them: `br` and those that it lists."""
+    """The public modules by their public names: `br` and the modules that it lists."""
     inner = {f"br.{name}": getattr(braces, name) for name in dir(braces)}
     return {"br": braces} | {k: v for k, v in inner.items() if isinstance(v, ModuleType)}
 
 
 def names() -> str:
-    """Each public module with what it lists, a line each."""
+    """Each public module with its names, one per line."""
 
     def lines() -> Iterator[str]:
         for module, found in modules().items():

@@ -1,24 +1,24 @@
-"""Many random programs, held against a plain NumPy reading of their text.
+"""Many random programs, compared with a plain NumPy interpretation of their text.
 
     python scripts/random_programs.py [--count 20000] [--seed 0] [--jobs 2]
 
-Each program is run interpreted with two sets of feeds, and its values are compared with the
-reading's. What else is checked is drawn by the seed:
+Each program runs interpreted with two sets of feeds, and its values are compared with the
+interpretation. The seed selects a further check:
 
     compiled    the same compiled
-    gradient    gradients in both modes, differences of the reading, jvp
-    interpreted gradients interpreted only, differences of the reading, jvp along ways that
-                are fed, and along some that follow from the result
+    gradient    gradients in both modes, finite differences, jvp
+    interpreted interpreted gradients, finite differences, jvp along directions
+                from feeds, and along some that depend on the result
     second      to second order, in both modes
-    again       the gradient program saved, loaded, parsed and pruned, bit for bit
-    laid out    values and derivatives on several devices, each with some rows, beside one
+    again       the gradient program after save, load, parse and prune, bit for bit
+    laid out    values and derivatives on several devices, compared with one
 
-Where the reading exceeds the bound of a loop, or finds no case of a switch, both modes must
-raise that error instead, and leave the scope as it was.
+If the interpretation exceeds the bound of a loop, or finds no case of a switch, both modes must
+raise that error instead, and leave the scope unchanged.
 
 Prints a line every hundred programs, and each failure with its seed; exit status 1 if there was
-one. XLA is told not to optimize: what is checked here is not XLA, and it compiles faster. The
-processes share what it compiled in a folder, which JAX_COMPILATION_CACHE_DIR may name.
+one. XLA's optimization is off, because these checks do not concern XLA, and for speed. The
+processes share compiled code in a folder, which JAX_COMPILATION_CACHE_DIR may name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def check(seed: int, most: int) -> str:
-    """Check the program of a seed; what was checked."""
+    """Check the program of a seed; return the name of the check."""
     from tests.random_programs.agree import check_gradients, check_laid_out, check_values
 
     draw = random.Random(seed)
@@ -72,7 +72,7 @@ def check(seed: int, most: int) -> str:
 
 
 def checked(seed: int, size: int) -> tuple[int, str, list[str]]:
-    """A seed, what was checked, and the end of the traceback where it failed."""
+    """A seed, the name of the check, and the end of the traceback of a failure."""
     try:
         return seed, check(seed, size), []
     except Exception:

@@ -1,7 +1,7 @@
-"""The programs of the battery with their gradients, through ONNX and back; and their page.
+"""The programs of the battery with their gradients, through ONNX and back, and their page.
 
 python scripts/round_trip.py                 all of them; write docs/round_trip.md
-python scripts/round_trip.py --match while   only those with this in their name
+python scripts/round_trip.py --match while   only those with this word in their names
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ SAME = 1e-9
 
 
 class Trip(NamedTuple):
-    """A program that was a model.
+    """The results of one program.
 
     Attributes:
-        nodes: How many nodes the model has, those of graphs and functions in it counted.
-        blocks: How many plain blocks the program has, the model functions, and what comes back
-            blocks again.
-        apart: By how much results differ: elsewhere, and read again, in both modes.
+        nodes: The number of nodes of the model, including nested graphs and functions.
+        blocks: The numbers of plain blocks of the program, of functions of the model, and of
+            plain blocks after import.
+        apart: The differences of results: in ONNX Runtime, and imported again, in both modes.
     """
 
     nodes: int
@@ -69,12 +69,12 @@ class Trip(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether all values are the same."""
+        """Return whether all values are equal."""
         return max(self.apart) <= SAME
 
 
 def apart(wanted: Iterable[Any], found: Iterable[Any]) -> float:
-    """By how much results differ at most."""
+    """The largest difference of results."""
     most = 0.0
     for want, got in zip(wanted, found, strict=True):
         if (want.shape, want.dtype) != (got.shape, got.dtype):
@@ -86,13 +86,13 @@ def apart(wanted: Iterable[Any], found: Iterable[Any]) -> float:
 
 
 def nodes_of(graph: Any) -> int:
-    """How many nodes a graph has, those of graphs in it counted."""
+    """The number of nodes of a graph, including nested graphs."""
     inner = (attribute.g for node in graph.node for attribute in node.attribute)
     return len(graph.node) + sum(map(nodes_of, inner))
 
 
 def travel(name: str) -> tuple[str, Trip]:
-    """Take one program of the battery through ONNX and back."""
+    """Export one program of the battery to ONNX and import it again."""
     case = CASES[name]
     made = build_derivatives(case.build, case.feeds[0], case.shapes, order=1)
     feeds = [feed_with_directions(made, feed) for feed in case.feeds]
@@ -153,7 +153,7 @@ def table(found: Mapping[str, Trip]) -> str:
 
 
 def main() -> int:
-    """Run what the arguments say."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--match", default="", help="only programs with this in their name")
     parser.add_argument("--workers", type=int, default=2)

@@ -1,6 +1,6 @@
-"""Print how large each package is: files, lines, and how long its functions are.
+"""Print the size of each package: files, lines, and lengths of functions.
 
-Generated protobuf modules are left out. A row counts what lies directly in that folder.
+Generated protobuf modules are excluded. A row counts the files directly in that folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GENERATED = "*_pb2.py"
 
 
 def sources(root: Path = ROOT) -> Iterator[Path]:
-    """Every Python file that a person wrote, in order."""
+    """Every handwritten Python file, in order."""
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
             if not path.match(GENERATED):
@@ -32,7 +32,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function from `def` to its end, its docstring not counted."""
+    """The lines of a function from `def` to its end, without its docstring."""
     lines = (function.end_lineno or function.lineno) - function.lineno + 1
     first = function.body[0]
     if ast.get_docstring(function, clean=False) is not None and first.end_lineno:

@@ -1,11 +1,11 @@
-"""Whether memory stays flat over many runs with changing batch sizes and trip counts.
+"""Check that memory stays flat over many runs with changing batch sizes and trip counts.
 
     python scripts/soak.py [--runs 1000000] [--seed 0] [--mode compile] [--share 10]
 
 One process runs a training step on changing batches, a loop of changing trips with its
-gradient, and a loop that collects rows; sizes are drawn anew for each run. The resident memory
-is printed after each share of the runs, and at the end by how much it grew after the first
-shares, in which executables are made and caches fill.
+gradient, and a loop that collects rows, with random sizes for each run. The resident memory
+is printed after each share of the runs, and at the end its growth after the first
+shares, in which executables are compiled and caches fill.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def soak(runs: int, seed: int, mode: str, shares: int) -> list[float]:
 
 
 def growth(found: list[float]) -> float:
-    """By how much memory grew after the first shares, in MiB."""
+    """The growth of memory after the first shares, in MiB."""
     return found[-1] - found[int(SETTLED * len(found))]
 
 
 def main(arguments: list[str]) -> int:
-    """Run, and say by how much memory grew."""
+    """Run, and print the growth of memory."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,8 +1,8 @@
-"""What torch computes of attention and transformers, for tests to hold Braces' layers against.
+"""Attention and transformers of torch: reference values for tests of Braces' layers.
 
 python scripts/torch_attention.py    write tests/frontend/attention/attention.npz; needs torch
 
-Of each case: what is fed, weights as Braces names them, results, and the gradients of the sum
+Each case has feeds, weights by the names of Braces, results, and the gradients of the sum
 of their sines.
 """
 
@@ -26,9 +26,9 @@ DECODER = {
 
 
 def named(module: Any, parts: Mapping[str, str], take: Any) -> Iterator[tuple[str, Any]]:
-    """What is taken of each parameter of a module of torch, by the names that Braces gives.
+    """The slices of each parameter of a torch module, by the names of Braces.
 
-    Those of attention lie in one array there.
+    The weights of attention are one array in torch.
     """
     for theirs, to in parts.items():
         part = module.get_submodule(theirs)
@@ -48,7 +48,7 @@ def named(module: Any, parts: Mapping[str, str], take: Any) -> Iterator[tuple[st
 
 
 def fed(torch: Any) -> dict[str, Any]:
-    """Inputs of layers: steps, and what an encoder saw."""
+    """Inputs of layers: steps, and the output of an encoder."""
     shapes = {"x": (3, 5, 8), "seen": (3, 4, 8)}
     return {name: torch.randn(shape, requires_grad=True) for name, shape in shapes.items()}
 
@@ -71,7 +71,7 @@ def written(
 
 
 def randomised(torch: Any, module: Any) -> Any:
-    """A module, no weight of which is zero or one."""
+    """A module without weights that are zero or one."""
     with torch.no_grad():
         for one in module.parameters():
             one.copy_(torch.randn_like(one) * 0.4)
@@ -98,7 +98,7 @@ def attention(torch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def layers(torch: Any, case: str, **options: Any) -> Iterator[tuple[str, Any]]:
-    """A layer of an encoder with lengths, and one of a decoder that sees as many keys."""
+    """A layer of an encoder with lengths, and one of a decoder with the same number of keys."""
     given, net = fed(torch), torch.nn
     x, seen = given.values()
     encoder, decoder = (

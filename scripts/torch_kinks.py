@@ -113,7 +113,7 @@ def cases() -> dict[str, tuple[str, list[np.ndarray], tuple[Any, ...]]]:
 
 
 def answer(torch: Any, name: str, arrays: list[np.ndarray], given: tuple[Any, ...]) -> Any:
-    """The value and the gradients, one after the other; no gradient is one of zeros."""
+    """The value and the gradients in sequence; a missing gradient is zero."""
     packet, _, overload = name.partition(".")
     last = map(torch.tensor, given) if overload == "Tensor" else given
     xs = [torch.tensor(x, requires_grad=True) for x in arrays]

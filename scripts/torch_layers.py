@@ -1,4 +1,4 @@
-"""What PyTorch makes of layers with weights: values and gradients, where it is not installed.
+"""Layers with weights of PyTorch: reference values and gradients, for tests without it.
 
 python scripts/torch_layers.py    write tests/frontend/nn/torch_layers.npz; needs torch
 """
@@ -15,7 +15,7 @@ SOURCES = ("x", "w", "deep", "table", "pair", "slope", "scale")
 
 
 def inputs() -> dict[str, Any]:
-    """What all layers are given."""
+    """The inputs of all layers."""
     rng = np.random.default_rng(9)
     sizes = {
         "x": (3, 4, 5, 6), "w": (5, 4, 3, 3), "deep": (8, 1, 3, 2), "point": (5, 8, 1, 1),
@@ -27,7 +27,7 @@ def inputs() -> dict[str, Any]:
 
 
 def layers(v: dict[str, Any]) -> dict[str, Any]:
-    """Each layer, by the names that the tests have."""
+    """Each layer, by the names of the tests."""
     from torch.nn import functional as F
 
     x, deep, table, ids = (v[k] for k in ("x", "deep", "table", "ids"))

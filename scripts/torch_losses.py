@@ -1,4 +1,4 @@
-"""What PyTorch makes of losses: values and gradients, for tests where it is not installed.
+"""Losses of PyTorch: reference values and gradients, for tests without it.
 
 python scripts/torch_losses.py    write tests/frontend/losses/torch_losses.npz; needs torch
 """
@@ -15,7 +15,7 @@ ROWS, CLASSES = 4, 5
 
 
 def inputs() -> dict[str, Any]:
-    """What all losses are given."""
+    """The inputs of all losses."""
     rng = np.random.default_rng(3)
     shape = (ROWS, CLASSES)
     probabilities = rng.uniform(0.1, 1, shape)
@@ -35,7 +35,7 @@ def inputs() -> dict[str, Any]:
 
 
 def losses(v: dict[str, Any]) -> dict[str, Any]:
-    """Each loss as a function of a reduction, by the names that the tests have."""
+    """Each loss as a function of a reduction, by the names of the tests."""
     import torch
     from torch.nn import functional as F
 
@@ -87,7 +87,7 @@ def losses(v: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed(yes: Any) -> Any:
-    """Classes that are there as torch takes them: by number, and -1 behind them."""
+    """The present classes in torch's format: by number, then -1."""
     rows = [[*np.flatnonzero(row), *[-1] * CLASSES][:CLASSES] for row in yes.numpy()]
     return yes.new_tensor(rows).long()
 
@@ -117,7 +117,7 @@ def tversky(p: Any, y: Any) -> Any:
 
 
 def reduced(losses: Any, reduction: str) -> Any:
-    """Losses of examples, or what becomes of them."""
+    """Losses of examples, or their reduction."""
     return losses if reduction == "none" else getattr(losses, reduction)()
 
 

@@ -1,4 +1,4 @@
-"""What PyTorch makes of pictures: values and gradients, for tests where it is not installed.
+"""Image layers of PyTorch: reference values and gradients, for tests without it.
 
 python scripts/torch_pictures.py    write tests/frontend/nn/torch_pictures.npz; needs torch
 """
@@ -14,7 +14,7 @@ WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/nn/torch_picture
 
 
 def layers(x: Any, scale: Any, bias: Any) -> dict[str, Any]:
-    """Each layer of a picture, by the names that the tests have."""
+    """Each image layer, by the names of the tests."""
     from torch.nn import functional as F
 
     line, space = x[:, :, :, 0], x[:, :, None]

@@ -1,9 +1,9 @@
-"""What torch computes of sequences, for tests to hold Braces' layers against.
+"""Sequence layers of torch: reference values for tests of Braces' layers.
 
 python scripts/torch_sequences.py            write tests/frontend/sequences.npz; needs torch
 
-Of each recurrent layer: its input, its weights as Braces names them, outputs, the last state,
-and the gradients of all that of a sum of the results with weights of their own.
+Each recurrent layer has its input, its weights by the names of Braces, outputs, the last state,
+and the gradients of a weighted sum of the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LENGTHS = np.array([4, 1, 3], "int32")
 
 
 def named(kind: str, net: Any, grads: bool) -> Iterator[tuple[str, Any]]:
-    """Weights of a layer of torch, or their gradients, by the names that Braces gives them."""
+    """Weights of a torch layer, or their gradients, by the names of Braces."""
 
     def part(name: str) -> Any:
         weight = getattr(net, name)
@@ -79,7 +79,7 @@ CTC_LABELS = np.array(
 
 
 def ctc(torch: Any) -> Iterator[tuple[str, Any]]:
-    """Rows of all kinds: repeated labels, none, no steps, and some that have no path."""
+    """Rows of all kinds: repeated labels, no labels, no steps, and rows without a path."""
     x = torch.randn(5, len(CTC_LABELS), 4, dtype=torch.float64, requires_grad=True)
     yield "ctc.x", x.detach().numpy()
     yield "ctc.labels", CTC_LABELS

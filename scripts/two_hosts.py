@@ -1,4 +1,4 @@
-"""Start jobs on two hosts that are network namespaces of this machine, and check what they say.
+"""Start jobs on two hosts, as network namespaces of this machine, and check their output.
 
     sudo python scripts/two_hosts.py [--timeout 60]
 
@@ -45,14 +45,14 @@ class Case:
     """A job, and how it must end.
 
     Attributes:
-        name: What is tried.
-        address: Where process 0 is met; `None` for a job on one host.
-        processes: How many run on each host.
-        says: What each host's first process must print, or, where the job must fail, its error.
+        name: The description.
+        address: The address of process 0; `None` for a job on one host.
+        processes: The number of processes on each host.
+        says: The expected output of each host's first process, or the expected error.
         fails: Whether the job must fail.
         own_name: Whether the name of a host is in its /etc/hosts.
-        connected: Whether the cable is there.
-        idle: How many connections that say nothing are opened to the port of process 0.
+        connected: Whether the cable exists.
+        idle: The number of silent connections to the port of process 0.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def hosts(self) -> int:
-        """How many hosts run it."""
+        """The number of hosts."""
         return 1 if self.address is None else 2
 
 
@@ -110,7 +110,7 @@ def network() -> Generator[None]:
 
 
 def hosts_file(host: str, case: Case) -> str:
-    """What Debian's installer writes, and the other host."""
+    """The hosts file of Debian's installer, with the other host."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     lines += [f"127.0.1.1 {host}"] if case.own_name else []
     lines += [f"{ADDRESSES[other]} {other}" for other in HOSTS if other != host]
@@ -118,7 +118,7 @@ def hosts_file(host: str, case: Case) -> str:
 
 
 def on_host(host: str, case: Case, folder: Path, command: Sequence[str]) -> list[str]:
-    """A command line that runs a command on a host."""
+    """The command line that runs a command on a host."""
     file = folder / f"{host}.hosts"
     file.write_text(hosts_file(host, case))
     script = 'hostname "$1"; mount --bind "$2" /etc/hosts; shift 2; exec "$@"'
@@ -164,7 +164,7 @@ def launched(case: Case, folder: Path, timeout_s: float) -> list[subprocess.Pope
 
 
 def told(case: Case, folder: Path, timeout_s: float) -> str:
-    """What is wrong with a case; nothing if it is as it must be."""
+    """The failure of a case; empty if it passes."""
     cable = "up" if case.connected else "down"
     run("ip", "-n", "braces-alpha", "link", "set", "braces-a", cable)
     if case.connected:
@@ -189,7 +189,7 @@ def told(case: Case, folder: Path, timeout_s: float) -> str:
 
 
 def main() -> int:
-    """Run all cases, and say which are not as they must be."""
+    """Run all cases, and print the failures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--timeout", type=float, default=60.0, help="of each start, in seconds")
     parser.add_argument("--only", default="", help="cases with this in their names")
