@@ -4,8 +4,8 @@
 
 Needs Linux, root, mkfs.ext4 and loop devices. An image of ext4 is mounted with
 `noauto_da_alloc` and a commit interval of five minutes, so that unsynchronised data is not on
-the disk when a save returns. After each save the image is copied, and the copy is mounted, which
-replays its journal. It must contain exactly the last saved file, complete.
+the disk when a save returns. After each save the image is copied, and the copy is mounted,
+which replays its journal. It must contain exactly the last saved file, complete.
 """
 
 from __future__ import annotations
