@@ -15,7 +15,7 @@ from benchmarks.suite import BENCHMARKS, BY_NAME_ONLY, missing
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the benchmarks that are named, or all of them."""
+    """Measure the named benchmarks, or all of them."""
     options = _parser().parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _rows(name: str, options: argparse.Namespace, failed: list[str]) -> list[Row]:
-    """What a benchmark measures; a case that a library of others ends is left out."""
+    """The measurements of a benchmark; a case that crashes another library is skipped."""
     rows: list[Row] = []
     for case in BENCHMARKS[name].cases(options.tiny):
         print(f"{name}: {case.label}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Compiling again what was compiled before: nothing is kept, by JAX or by Braces."""
+"""Repeated compilation without the caches of JAX and Braces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENABLED = "jax_enable_compilation_cache"
 
 @contextmanager
 def nothing_kept() -> Generator[None]:
-    """Inside, JAX and Braces neither keep what XLA compiles nor read what was kept."""
+    """Disable the caches of compiled code of JAX and Braces inside the context."""
     before = jax.config.jax_enable_compilation_cache
     jax.config.update(ENABLED, False)
     reset_cache()  # JAX looks at the setting once
@@ -30,10 +30,10 @@ def nothing_kept() -> Generator[None]:
 def program_anew(
     build: Callable[[], tuple[br.Program, Any]], values: Mapping[str, Any], feed: Any
 ) -> Callable[[], None]:
-    """Building a program and what is fetched of it, and compiling it, each time anew.
+    """Build a program and its fetches, and compile it, each time again.
 
     Args:
-        build: Makes both.
+        build: The function that builds both.
         values: Of parameters; whatever else there is has its first value. They are set once,
             before anything is measured.
         feed: An example.
@@ -53,7 +53,7 @@ def program_anew(
 
 
 def function_anew(make: Callable[[], Any], *given: Any) -> Callable[[], None]:
-    """Tracing, lowering and compiling a new jitted function, which JAX has not seen yet."""
+    """Trace, lower and compile a jitted function that is new to JAX."""
 
     def run() -> None:
         with nothing_kept():

@@ -55,7 +55,7 @@ def _fresh(size: int, widths: int, part: str) -> Measure:
 
 
 def check_gradient(size: int, widths: int) -> None:
-    """The program has its size, runs, and its gradient is that of its loss."""
+    """Check the size of the program, a run, and its gradient."""
     loss = build(size, widths)
     assert abs(operators(loss) - size) <= 25, operators(loss)
     if size > 100:

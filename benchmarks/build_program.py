@@ -1,4 +1,4 @@
-"""The program that `build` builds: layers of twenty operators of many kinds."""
+"""The program of the benchmark `build`: layers of twenty operators of many kinds."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def gradient(loss: br.Var) -> br.Var:
 
 
 def operators(loss: br.Var) -> int:
-    """How many operators the program has."""
+    """The number of operators of the program."""
     return len(loss.program.block(0).ops)

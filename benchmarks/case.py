@@ -1,4 +1,4 @@
-"""What is measured, and the table rows that come of it."""
+"""Measured cases, and their table rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ AWAKE_S, IN_A_TURN = 0.15, 3
 
 @dataclass(frozen=True)
 class Goal:
-    """What a median is to stay below: `ratio` times the other one, plus `extra`."""
+    """The goal for a median: at most `ratio` times the other one, plus `extra`."""
 
     ratio: float = 0.0
     extra: float = 0.0
 
     def met(self, ours: float, other: float) -> bool:
-        """Whether it does."""
+        """Whether the goal is met."""
         return ours <= self.ratio * other + self.extra
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides of a case beside each other; `other` may be missing."""
+    """A comparison of two sides of a case; `other` may be missing."""
 
     ours: str
     other: str = ""
@@ -42,21 +42,21 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Case:
-    """Things to measure in turn.
+    """Sides to measure in turn.
 
     Attributes:
-        what: What all sides do.
-        sides: Who does it, and how.
+        what: The computation of all sides.
+        sides: The sides by name, as functions.
         comparisons: The rows of the table.
-        agree: Raises where the sides do not compute the same.
-        unit: `"s"` for seconds, or what is counted.
-        rounds: How many rounds to measure; as many as fit into the time where it is 0.
-        warm: Rounds before that, not counted: compilation, and buffers that find their size.
-        again: Whether a turn is several calls, of which the first are not counted, so that all
+        agree: A function that raises if the results of the sides differ.
+        unit: `"s"` for seconds, or the name of a count.
+        rounds: The number of measured rounds; 0 means as many as fit into the time.
+        warm: The uncounted rounds before them, for compilation and buffer sizes.
+        again: Whether a turn is several calls without the first ones, so that all
             find their own data in the processor's caches, as in a training loop.
-        settle: Called after each turn; returns when no thread of that side is busy any more.
-        family: What this is a case of, where there are several.
-        at: Where the case stands on the axis that its family goes along, as 64 trips.
+        settle: A function called after each turn, which waits for the threads of that side.
+        family: The name of a group of cases.
+        at: The position of the case along the axis of its family, such as 64 iterations.
     """
 
     what: str
@@ -73,7 +73,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What is measured, in full."""
+        """The full name of the case."""
         return _label(self.family, self.what)
 
 
@@ -95,17 +95,17 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What is measured, in full."""
+        """The full name of the case."""
         return _label(self.family, self.what)
 
     @property
     def ratio(self) -> float | None:
-        """Our median over the other one."""
+        """The ratio of Braces' median to the other one."""
         return self.time / self.other_time if self.other_time else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; `None` where there is none."""
+        """Whether the goal is met; `None` without a goal."""
         return None if self.goal is None else self.goal.met(self.time, self.other_time or 0.0)
 
 
@@ -114,7 +114,7 @@ def _label(family: str, what: str) -> str:
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function gives, which returns when its work is finished, and seconds."""
+    """The result of a synchronous function, and its seconds."""
     start = time.perf_counter()
     given = function()
     return given, time.perf_counter() - start
@@ -126,7 +126,7 @@ def clocked(function: Callable[[], Any]) -> Measure:
 
 
 def measured(case: Case, seconds: float) -> list[Row]:
-    """Measure the sides of a case in turn; `seconds` is about how long to go on."""
+    """Measure the sides of a case in turn, for about `seconds`."""
     case.agree()
     samples: dict[str, list[float]] = {name: [] for name in case.sides}
     for _ in range(case.warm):
@@ -142,10 +142,10 @@ def measured(case: Case, seconds: float) -> list[Row]:
 
 
 def _turn(measure: Measure, again: bool) -> list[float]:
-    """What one side measures in its turn.
+    """The measurement of one side in its turn.
 
-    After a third of a second in which a process sleeps, as the others take their turns, it
-    takes a virtual machine some 50 ms until a step is as fast as the step after it.
+    A virtual machine needs some 50 ms after a third of a second of sleep, such as the turns of
+    the others, until steps have a constant speed.
     """
     if not again:
         return [measure()]
@@ -181,7 +181,7 @@ def _row(case: Case, comparison: Comparison, samples: Mapping[str, Sequence[floa
 
 
 def typical(rows: Sequence[Row]) -> list[Row]:
-    """The median of the ratios of each family, where something is asked of it."""
+    """The median ratio of each family with a goal."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         if row.typical:
@@ -204,7 +204,7 @@ def _typical(rows: Sequence[Row]) -> Row:
 
 
 def check_close(ours: Sequence[Any], other: Sequence[Any], tolerance: float) -> None:
-    """Raise where arrays differ by more than `tolerance` of the largest entry."""
+    """Raise an error if arrays differ by more than `tolerance` of the largest entry."""
     for left, right in zip(ours, other, strict=True):
         right = np.asarray(right)
         scale = max(1.0, float(np.max(np.abs(right), initial=0.0)))

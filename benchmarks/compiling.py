@@ -1,7 +1,7 @@
-"""How long it takes until something is compiled, nothing kept from before.
+"""The time of compilation, without caches.
 
-Of Braces: building the program, its gradient and optimizer among it, lowering it, and XLA. Of
-JAX: tracing the same, lowering it, and XLA. Of PyTorch: the first step under `torch.compile`.
+Braces: building the program with its gradient and optimizer, lowering it, and XLA.
+JAX: tracing the same, lowering it, and XLA. PyTorch: the first step under `torch.compile`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZES, TINY_SIZES = Sizes(16, 256, 64, 64, 100), Sizes(2, 3, 4, 5, 6)
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """Training steps, decoding loops and the trees, built when it is their turn."""
+    """Training steps, decoding loops and trees, built in their turn."""
     sizes = TINY_SIZES if tiny else SIZES
     tasks: list[tuple[str, str, Any]] = [
         *(("training step", "nets", net) for net in (TINY_NETS if tiny else NETS)),
@@ -37,7 +37,7 @@ def cases(tiny: bool) -> Iterator[Case]:
 
 
 def _sides(package: str) -> Mapping[str, Side]:
-    """Who compiles it; what it computes is compared where it is run."""
+    """The sides of a compilation; other benchmarks compare the results."""
     sides = {
         OURS: Side(f"{package}.in_braces", "compiling", alone=False),
         "JAX": Side(f"{package}.in_jax", "compiling", goal=GOAL, alone=False),

@@ -1,4 +1,4 @@
-"""A recurrent net whose step convolves: h <- tanh(conv(h, W) + x_t)."""
+"""A recurrent network with a convolution in its step: h <- tanh(conv(h, W) + x_t)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def braces_net(x: Any, w: Any, groups: int, grad: bool) -> Call:
 
 
 def jax_net(x: Any, w: Any, groups: int, grad: bool, *, unrolled: bool) -> Call:
-    """The same, with the convolution as JAX has it."""
+    """The same, with the convolution of JAX."""
 
     def step(h: Any, row: Any, w: Any) -> Any:
         convolved = jax.lax.conv_general_dilated(

@@ -21,7 +21,7 @@ SCRIPT = (
 
 
 def cases(tiny: bool) -> list[Case]:
-    """Two models, trained by Adam, by the first process that does so and by later ones."""
+    """Two models, trained by Adam, in a first process and in later ones."""
     return [_case(m, what, kept, tiny) for m, what in MODELS.items() for kept in (False, True)]
 
 

@@ -9,7 +9,7 @@ from benchmarks.first_step_data import CLASSES, HIDDEN, Arrays, batch
 
 
 def train(model: str, values: Arrays | None = None, steps: int = 1) -> list[Any]:
-    """Build, initialise and train; the loss of each step."""
+    """Build, initialise and train; return the loss of each step."""
     images, labels = batch(model)
     with br.Program() as prog:
         x = br.data("x", ["batch", *images.shape[1:]])

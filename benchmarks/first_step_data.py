@@ -1,4 +1,4 @@
-"""What both sides of `first_step` train on: noise in the shape of handwritten digits."""
+"""The data of both sides of `first_step`: noise in the shape of handwritten digits."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def batch(model: str) -> tuple[Any, Any]:
 
 
 def initial_values(model: str, rng: np.random.Generator) -> Arrays:
-    """The same first parameters for both sides, to compare what they compute."""
+    """The same initial parameters for both sides, to compare their results."""
     return {n: 0.1 * rng.normal(size=s).astype("float32") for n, s in SHAPES[model].items()}

@@ -14,7 +14,7 @@ from benchmarks.first_step_data import HIDDEN, SHAPES, Arrays, batch
 
 
 def train(model: str, values: Arrays | None = None, steps: int = 1) -> list[Any]:
-    """Initialise and train; the loss of each step."""
+    """Initialise and train; return the loss of each step."""
     images, labels = batch(model)
     optimizer = optax.adam(1e-3)
 

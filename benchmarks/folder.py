@@ -1,4 +1,4 @@
-"""A report in a folder: for each benchmark that was measured a Markdown file and a picture."""
+"""A report in a folder: a Markdown file and a picture for each measured benchmark."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchmarks.report import goal_text, shown, table, times
 def write(
     folder: Path, name: str, title: str, rows: Sequence[Row], about: Sequence[str]
 ) -> None:
-    """Write `NAME.md`, and `NAME.svg` where Matplotlib is installed; `about` is the machine."""
+    """Write `NAME.md`, and `NAME.svg` if Matplotlib is installed; `about` is the machine."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"# {name}: {title}", "", *(f"- {line}" for line in about), ""]
     if _drawn(folder / f"{name}.svg", title, rows, about):
         lines += [f"![{title}]({name}.svg)", ""]
     for family in dict.fromkeys(row.family for row in rows if row.family):
         lines += [f"## {family}", "", *matrix([r for r in rows if r.family == family]), ""]
-    lines += ["## All numbers", "", *table([(row.label, row) for row in rows])]
+    lines += ["## All measurements", "", *table([(row.label, row) for row in rows])]
     (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -33,9 +33,9 @@ def _drawn(path: Path, title: str, rows: Sequence[Row], about: Sequence[str]) ->
 
 
 def matrix(rows: Sequence[Row]) -> list[str]:
-    """Cases down, the others across: our time, and its ratio to each of theirs.
+    """Cases as rows, peers as columns: the time of Braces, and its ratio to each peer.
 
-    A number in bold misses its goal, which stands above.
+    A number in bold misses its goal, which is in the first row.
     """
     ours, others = rows[0].ours, list(dict.fromkeys(row.other for row in rows))
     goals = [next((row.goal for row in rows if row.other == name), None) for name in others]

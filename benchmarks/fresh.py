@@ -1,4 +1,4 @@
-"""Measurements that need a fresh interpreter."""
+"""Measurements in a new interpreter."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ its sources each time, and an installed peer is not."""
 
 
 def folder_for_now() -> str:
-    """An empty folder, which is gone when this process ends."""
+    """An empty folder, which is deleted when this process ends."""
     folder = mkdtemp()
     atexit.register(rmtree, folder, ignore_errors=True)
     return folder
 
 
 def fresh(script: str, kept: Mapping[str, str] = MappingProxyType({})) -> Measure:
-    """A measurement by a script that prints a number, of seconds say.
+    """A measurement by a script that prints a number, such as seconds.
 
     Args:
-        script: What the interpreter runs.
+        script: The program of the interpreter.
         kept: Names the folder of compiled code; where it does not, nothing is read that an
             earlier interpreter compiled.
     """

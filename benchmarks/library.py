@@ -1,7 +1,7 @@
-"""Libraries in interpreters of their own, which take their turns when they are asked to.
+"""Libraries in separate interpreters, which take their turns on request.
 
-Some cannot be loaded beside another one, and threads, allocators and flags of one are no
-concern of the next. What is measured is measured there, so what lies between costs nothing.
+Some libraries conflict with others, and threads, allocators and flags of one must not
+affect the next. Measurements are in the separate process, without communication.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ QUIET_S, MOST_S = 0.03, 1.0
 
 
 class LibraryError(RuntimeError):
-    """A library could not do what it was asked to."""
+    """A failure of a library."""
 
 
 class Library:
-    """An interpreter that has loaded a module with functions that make steps."""
+    """An interpreter with a loaded module, whose functions create steps."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -49,7 +49,7 @@ class Library:
         )
 
     def __call__(self, make: str, *arguments: Any) -> tuple[float, float]:
-        """Take one step of what a function of the module makes: what it gives, and seconds."""
+        """Take one step of a function of the module; return its result and its seconds."""
         answer = self._asked((make, arguments))
         if isinstance(answer, str):
             raise LibraryError(f"{self.module}, {make}{arguments}:\n{answer}")
@@ -62,7 +62,7 @@ class Library:
             self._process.stdin.close()
 
     def settle(self) -> None:
-        """Wait until none of its threads is busy."""
+        """Wait until its threads are idle."""
         self._asked(None)
 
     def _asked(self, what: Any) -> Any:
@@ -81,14 +81,14 @@ class Library:
 
 
 def library(module: str) -> Library:
-    """The one interpreter with this module, started if need be."""
+    """The interpreter with this module, started at first use."""
     if module not in _STARTED:
         _STARTED[module] = Library(module)
     return _STARTED[module]
 
 
 def settle() -> None:
-    """Wait until no thread of any library is busy, so that the next side has the processor."""
+    """Wait until the threads of all libraries are idle."""
     for started in _STARTED.values():
         started.settle()
 
@@ -97,7 +97,7 @@ _STARTED: dict[str, Library] = {}
 
 
 def _settings() -> dict[str, str]:
-    """As many threads for all, also for those that take one by default, and less to read."""
+    """The environment: equal numbers of threads for all libraries, and less output."""
     threads = str(cores())
     return {
         "OMP_NUM_THREADS": threads,
@@ -115,7 +115,7 @@ def _send(stream: BinaryIO, what: Any) -> None:
 
 
 def serve(module: str) -> None:
-    """Answer until nobody asks any more. What the library prints is no answer."""
+    """Answer requests until the end of input, separately from the library's own output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
@@ -140,10 +140,10 @@ def serve(module: str) -> None:
 
 
 def _quieten() -> None:
-    """Return when no thread has been busy for a while.
+    """Return after the threads have been idle for a while.
 
-    Those of OpenMP wait for more to do, some by asking again and again, and some in between
-    sleep for a few milliseconds.
+    Threads of OpenMP wait for work, some by polling, and some
+    sleep for a few milliseconds in between.
     """
     until = time.perf_counter() + MOST_S
     idle_since, busy = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""The gradient of a loop whose trips only the data knows: h <- tanh(W h), n times."""
+"""The gradient of a loop with a data-dependent trip count: h <- tanh(W h), n times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Gradient: TypeAlias = Callable[[int], Any]
 
 
 def cases(tiny: bool) -> list[Case]:
-    """Three trip counts with one program, and how often it was compiled while they moved."""
+    """Three trip counts with one program, and its number of compilations for changing ones."""
     counts = (5, 8) if tiny else (64, 300, 1000)
     ours, others = braces_gradient(), _others(max(counts))
     found = [_case(trips, ours, others) for trips in counts]
@@ -35,7 +35,7 @@ def cases(tiny: bool) -> list[Case]:
 
 
 def values() -> tuple[Any, Any]:
-    """The first h, and W."""
+    """The initial h, and W."""
     rng = np.random.default_rng(0)
     w, h = rng.normal(size=(WIDTH, WIDTH)) / 6, rng.normal(size=WIDTH)
     return h.astype("float32"), w.astype("float32")
@@ -89,7 +89,7 @@ def braces_gradient() -> Gradient:
 
 
 def scan_gradient() -> Gradient:
-    """The floor: another program for each length, and nothing left to decide at run time."""
+    """The lower bound: a separate program for each length, without decisions at run time."""
     compiled: dict[int, Any] = {}
     h0, w0 = values()
 
@@ -107,7 +107,7 @@ def scan_gradient() -> Gradient:
 
 
 def equinox_gradient(bound: int | None, slots: int) -> Gradient:
-    """Its checkpointed loop. Told a bound and as many slots, it keeps every trip."""
+    """Its checkpointed loop. With a bound and as many slots, it saves every iteration."""
     from equinox.internal import while_loop
 
     def total(h: Any, w: Any, n: Any) -> Any:
@@ -148,7 +148,7 @@ def torch_gradient() -> Gradient:
 
 
 def _recompilations(ours: Gradient, counts: tuple[int, ...]) -> Case:
-    """Trips that move at random within what was seen before."""
+    """Trip counts that change at random, within the earlier range."""
     moving = [
         random.Random(0).randint(1, max(counts)) for _ in range(5 if max(counts) < 64 else 50)
     ]
@@ -170,7 +170,7 @@ def _recompilations(ours: Gradient, counts: tuple[int, ...]) -> Case:
 
 
 def compilations(run: Callable[[], None]) -> Measure:
-    """A measurement that counts what XLA compiles."""
+    """A measurement of the number of XLA compilations."""
     seen = {"count": 0}
 
     def listen(event: str, duration: float, **_: Any) -> None:

@@ -25,7 +25,7 @@ SCRIPT = "from benchmarks.memory import extra; print(extra({name!r}, {steps}))"
 
 
 def cases(tiny: bool) -> list[Case]:
-    """One number of steps; each side in an interpreter of its own."""
+    """One number of steps, with each side in a separate interpreter."""
     steps = 256 if tiny else 16384
     names = (CHECKPOINTED, KEPT, SCAN)
 
@@ -52,7 +52,7 @@ def cases(tiny: bool) -> list[Case]:
 
 
 def extra(name: str, steps: int) -> float:
-    """MiB by which the peak of this process grows from 16 steps to `steps`; Linux counts it."""
+    """The growth of this process's peak memory from 16 steps to `steps`, in MiB, by Linux."""
     gradient(name, 16)()
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = _peak_mib()
@@ -66,7 +66,7 @@ def _peak_mib() -> float:
 
 
 def gradient(name: str, steps: int) -> Callable[[], Any]:
-    """The gradients of sum(h) after `steps` by the first h and by W."""
+    """The gradients of sum(h) after `steps` with respect to the initial h and W."""
     rng = np.random.default_rng(0)
     h0 = rng.normal(size=(128, 128)).astype("float32")
     w = (rng.normal(size=(128, 128)) / 128**0.5).astype("float32")

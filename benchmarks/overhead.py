@@ -1,4 +1,4 @@
-"""What `exe.run` costs beside a `jax.jit` call, NumPy arrays in and out on both sides."""
+"""The overhead of `exe.run` beside a `jax.jit` call, with NumPy arrays in and out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _one_operator() -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 
 def _training_step(width: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Gradient descent on a net of three layers."""
+    """Gradient descent on a network of three layers."""
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=(4, n)).astype("float32") for n in (width, 1))
     shapes = [(width, width), (width,), (width, width), (width,), (width, 1), (1,)]

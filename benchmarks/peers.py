@@ -1,4 +1,4 @@
-"""Libraries to compare with that need not be there, and what all of them are given."""
+"""Optional libraries for comparisons, and their common settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def installed(name: str) -> bool:
 
 
 def cores() -> int:
-    """How many processors this process may use; as many threads has each side."""
+    """The number of processors of this process, and of threads of each side."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

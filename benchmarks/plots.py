@@ -49,7 +49,7 @@ Looks: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 def draw(title: str, about: str, rows: Sequence[Row], path: Path) -> bool:
-    """Write a picture of a table; whether there is anything to show."""
+    """Write a picture of a table; return whether it shows anything."""
     lines = [row for row in rows if row.at is not None]
     dots = [row for row in rows if row.ratio is not None]
     if not lines and not dots:
@@ -91,7 +91,7 @@ def _dots(rows: Sequence[Row], about: str) -> Figure:
 
 
 def _places(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
-    """Where each line of dots stands, from above."""
+    """The vertical position of each line of dots."""
     return {key: at for at, key in enumerate(dict.fromkeys((r.what, r.ours) for r in rows))}
 
 
@@ -120,7 +120,7 @@ def _dot_panel(ax: Any, rows: Sequence[Row], looks: Looks) -> None:
 
 
 def _ratio_axes(axes: Sequence[Any], ratios: Sequence[float]) -> None:
-    """One scale for all panels, with 1 in it."""
+    """One scale for all panels, which includes 1."""
     low, high = min(0.8, min(ratios) / 1.3), max(1.25, max(ratios) * 1.3)
     for ax in axes:
         ax.set_xscale("log")
@@ -147,7 +147,7 @@ def _lines(rows: Sequence[Row], about: str) -> Figure:
 
 
 def _line_panel(ax: Any, rows: Sequence[Row], looks: Looks) -> None:
-    """A line for each side, both axes logarithmic where the axis spans much."""
+    """A line for each side, with logarithmic axes for a large range."""
     times: dict[str, dict[float, float]] = {}
     for row in rows:
         for name, time in ((row.ours, row.time), (row.other, row.other_time)):
@@ -200,7 +200,7 @@ def _ticks(axis: Any, low: float, high: float, text: Any) -> None:
 
 
 def _legend(figure: Figure, axes: Sequence[Any], about: str, more: Sequence[Any] = ()) -> None:
-    """One for all panels, below them, under what machine this was."""
+    """One legend for all panels, below them, with the machine."""
     found: dict[str, Any] = {handle.get_label(): handle for handle in more}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

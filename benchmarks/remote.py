@@ -1,4 +1,4 @@
-"""What a run in another process costs beside the same run here, NumPy arrays in and out."""
+"""The cost of a run in another process beside a local run, with NumPy arrays in and out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCHES = 32
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """A run that computes nothing much, and batches of 1 MB."""
+    """A run with a small computation, and batches of 1 MB."""
     rows = 4 if tiny else 1024
     with br.remote.Workers(2) as workers:
         yield _one_run("tanh of 4 floats", workers, *_tanh())

@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.case import Goal, Row
 from benchmarks.peers import cores
 
-HEADER = ("what", "who", "median", "beside", "its median", "ratio", "goal", "")
+HEADER = ("case", "side", "median", "peer", "peer median", "ratio", "goal", "")
 LIBRARIES = (
     "jax",
     "jaxlib",
@@ -35,7 +35,7 @@ LIBRARIES = (
 
 
 def shown(value: float, unit: str = "s") -> str:
-    """A number in three digits."""
+    """A number with three digits."""
     if unit != "s":
         return f"{value:.4g} {unit}"
     if value == 0 or value >= 1:
@@ -44,12 +44,12 @@ def shown(value: float, unit: str = "s") -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio, with a digit at least that is not 0."""
+    """A ratio, with at least one nonzero digit."""
     return f"{ratio:.2f}×" if ratio >= 0.1 else f"{ratio:.1g}×"
 
 
 def goal_text(goal: Goal | None, unit: str) -> str:
-    """A goal as the table says it."""
+    """A goal as text."""
     if goal is None:
         return ""
     if not goal.ratio:
@@ -77,13 +77,13 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def machine() -> list[str]:
-    """The date, the kind of machine, and the versions that were measured."""
+    """The date, the kind of machine, and the measured versions."""
     load = f", load {os.getloadavg()[0]:.1f} at the start" if hasattr(os, "getloadavg") else ""
     found = [f"{name} {known}" for name in LIBRARIES if (known := _version(name))]
     return [
         f"{datetime.now(UTC):%Y-%m-%d}, {_processor()}, {cores()} cores{load}",
         f"Python {platform.python_version()}, {', '.join(found)}",
-        "Medians of runs that alternate; ± is half the distance of the quartiles.",
+        "Medians of alternating runs; ± is half the interquartile range.",
     ]
 
 
@@ -135,7 +135,7 @@ def _plain(title: str, rows: Sequence[Row]) -> str:
 
 
 def markdown(tables: Sequence[tuple[str, Sequence[Row]]], about: Sequence[str]) -> str:
-    """All tables as one Markdown table, under the machine that was measured."""
+    """All tables as one Markdown table, below the measured machine."""
     lines = [*(f"{line}  " for line in about), ""]
     named = [(f"{title}: {row.label}", row) for title, rows in tables for row in rows]
     return "\n".join([*lines, *table(named)]) + "\n"

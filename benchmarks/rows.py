@@ -1,4 +1,4 @@
-"""A row-wise branch with an expensive side, at several shares of rows."""
+"""A row-wise branch with an expensive case, at several shares of rows."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _set(scope: br.Scope, values: Mapping[str, Any]) -> None:
 def jax_function(
     x: Any, weights: list[Any], grad: bool, *, select: bool
 ) -> Callable[[Any], Any]:
-    """All rows through the expensive side; `select` chooses afterwards."""
+    """All rows through the expensive case, with a `select` afterwards."""
 
     def value(x: Any, weights: Any, mask: Any) -> Any:
         out = _expensive(x, weights, jnp.tanh)

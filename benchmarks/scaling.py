@@ -1,4 +1,4 @@
-"""Whether the gradient of a loop takes time in proportion to its trips."""
+"""The time of a loop's gradient, in proportion to its iterations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCAN = "JAX scan, 16,384 trips"
 
 
 def cases(tiny: bool) -> list[Case]:
-    """One program for each number of trips, in one comparison."""
+    """One program for each trip count, in one comparison."""
     counts = (4, 8) if tiny else (64, 256, 1024, 4096, 16384)
     ours = {trips: braces_gradient() for trips in counts}
     scan, most = scan_gradient(), counts[-1]
@@ -50,6 +50,6 @@ def _name(trips: int) -> str:
 
 
 def each(function: Callable[[], Any], trips: int) -> Measure:
-    """A measurement of one trip of many."""
+    """A measurement of one iteration of many."""
     measure = clocked(function)
     return lambda: measure() / trips

@@ -1,4 +1,4 @@
-"""Who takes a turn, and how: functions of modules, in this interpreter or one of their own."""
+"""The sides of a case: functions of modules, in this interpreter or a separate one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Turn: TypeAlias = Callable[[], tuple[Any, float]]
 
 @dataclass(frozen=True)
 class Side:
-    """A way to do what a case does.
+    """An implementation of a case.
 
     Attributes:
-        module: The module that has it, in full.
-        make: A function there, from a task to a function that does the work.
-        needs: The libraries that must be there.
-        goal: What Braces is to stay below of its time.
-        alone: Whether the library is loaded in an interpreter of its own.
-        compiles: Whether it needs a compiler of C++.
-        typical: What the median over a family is to stay below.
+        module: The full name of its module.
+        make: A function there, from a task to the measured function.
+        needs: The required libraries.
+        goal: The goal for the time of Braces, relative to this side.
+        alone: Whether the library is loaded in a separate interpreter.
+        compiles: Whether it requires a C++ compiler.
+        typical: The goal for the median of a family.
     """
 
     module: str
@@ -40,12 +40,12 @@ class Side:
     typical: Goal | None = None
 
     def is_there(self) -> bool:
-        """Whether what it needs is installed."""
+        """Whether the required libraries are installed."""
         compiler = not self.compiles or which(os.environ.get("CXX", "g++")) is not None
         return all(map(installed, self.needs)) and compiler
 
     def turn(self, task: Any) -> Turn:
-        """The work, made ready where it is first done."""
+        """The measured function, created at first use."""
         if self.alone:
             return lambda: library(self.module)(self.make, task)
         work = getattr(importlib.import_module(self.module), self.make)(task)
@@ -55,12 +55,12 @@ class Side:
 def beside(
     task: Any, sides: Mapping[str, Side], agree: Callable[[Mapping[str, Turn]], None]
 ) -> Case:
-    """A task by those sides that are there, all of them beside Braces.
+    """A task by the available sides, each compared with Braces.
 
     Args:
-        task: What they do; it says what that is.
-        sides: By name, Braces first.
-        agree: Raises where they do not give the same.
+        task: The task, with its description.
+        sides: The sides by name, Braces first.
+        agree: A function that raises if their results differ.
     """
     there = {name: side for name, side in sides.items() if side.is_there()}
     turns = {name: side.turn(task) for name, side in there.items()}

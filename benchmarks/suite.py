@@ -33,7 +33,7 @@ class Benchmark(Protocol):
     TITLE: str
 
     def cases(self, tiny: bool) -> Iterable[Case]:
-        """What it measures; small where only its working is of interest."""
+        """The cases; small ones for a test."""
         ...
 
 

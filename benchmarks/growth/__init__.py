@@ -1,1 +1,1 @@
-"""How the cost of a recurrent training step grows with trips, with rows and with nesting."""
+"""The growth of the cost of a recurrent training step with iterations, rows and nesting."""

@@ -1,4 +1,4 @@
-"""The training step along three axes: trips, rows, and loops in loops."""
+"""The training step along three axes: iterations, rows, and nested loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NESTED = {
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """One axis after the other; each case is built when it is its turn."""
+    """One axis after the other; each case is built in its turn."""
     rows, trips = (2, 2) if tiny else (8, 64)
     for t in (2, 4) if tiny else (64, 256, 1024, 4096, 16384):
         task = Task(LSTM.name, Sizes(rows, t, 64, 64, 100))

@@ -1,4 +1,4 @@
-"""Loops in loops with one recurrence through all of them, so that their work is the same."""
+"""Nested loops with one recurrence through all of them, so that their work is equal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.recurrent.task import RATE
 
 
 def braces_step(shape: tuple[int, ...]) -> Callable[[], float]:
-    """RNNs in the step blocks of RNNs; each call gives the loss before its update."""
+    """RNNs in the step blocks of RNNs; each call returns the loss before its update."""
     given, weight = values(shape)
     with br.Program() as prog:
         x, w = br.data("x", given.shape), br.parameter("w", weight.shape)

@@ -1,4 +1,4 @@
-"""The values of the recurrence that goes through loops in loops."""
+"""The values of the recurrence through nested loops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROWS, WIDTH = 8, 64
 
 
 def values(shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What each trip of each loop reads, and the weight."""
+    """The inputs of each iteration of each loop, and the weight."""
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(*shape, ROWS, WIDTH)), rng.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5
     return x.astype("float32"), (w / 2).astype("float32")

@@ -1,4 +1,4 @@
-"""Python loops in Python loops, run by PyTorch."""
+"""Nested Python loops, run by PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch.set_num_threads(cores())
 
 
 def step(shape: tuple[int, ...]) -> Callable[[], float]:
-    """Each call gives the loss before its update."""
+    """Each call returns the loss before its update."""
     x, w = map(torch.from_numpy, values(shape))
     weight = torch.nn.Parameter(w)
     optimizer = torch.optim.SGD([weight], lr=RATE, fused=True)

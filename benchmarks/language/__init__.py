@@ -1,5 +1,5 @@
-"""A language model that says word after word, by Braces and by every peer.
+"""Word-by-word decoding of a language model, by Braces and by every peer.
 
-One row, the likeliest word each time, until the model says its last word or has said enough.
-`task.py` has what is computed; each other module is a library and how its users write it.
+Greedy decoding of one row, until the end token or the limit.
+`task.py` has the computation; each other module is one library, in the style of its users.
 """

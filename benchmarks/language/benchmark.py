@@ -1,4 +1,4 @@
-"""All words of a language model, by everybody who is there."""
+"""All words of a language model, by every installed library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIDES = {
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """Two cells, one of them at two sizes; built when it is their turn."""
+    """Two cells, one of them at two sizes, built in their turn."""
     for task in TINY if tiny else TASKS:
         yield beside(task, SIDES, lambda turns, task=task: _agree(task, turns))
 

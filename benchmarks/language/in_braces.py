@@ -1,4 +1,4 @@
-"""Braces: the whole loop is a `while` whose rows are the words."""
+"""Braces: the whole loop is a `while` that collects the words as rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.language.task import START, Task, Values
 
 
 def whole_loop(task: Task) -> Callable[[], list[int]]:
-    """All words by one compiled run."""
+    """All words in one compiled run."""
     prog, words = program(task)
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope)
@@ -28,12 +28,12 @@ def compiling(task: Task) -> Callable[[], None]:
 
 
 def feed_of(task: Task) -> Values:
-    """What a run is told."""
+    """The feeds of a run."""
     return {"first": np.array([START], "int32"), "limit": np.array(task.limit, "int32")}
 
 
 def program(task: Task) -> tuple[br.Program, br.Var]:
-    """The loop, and the words that it says, [count, 1]."""
+    """The loop, and its words, [count, 1]."""
     with br.Program() as prog:
         p = {name: br.parameter(name, value.shape) for name, value in task.values.items()}
         first = br.data("first", [1], dtype="int32")

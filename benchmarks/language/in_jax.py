@@ -17,7 +17,7 @@ FIRST = np.array([START], "int32")
 
 
 def whole_loop(task: Task) -> Callable[[], list[int]]:
-    """A `lax.while_loop` that writes into a buffer for as many words as there may be."""
+    """A `lax.while_loop` that writes into a buffer for the maximum number of words."""
     jitted, p = _saying(task), jax.tree.map(jnp.asarray, task.values)
 
     def run() -> list[int]:
@@ -51,7 +51,7 @@ def _saying(task: Task) -> Any:
 
 
 def step_loop(task: Task) -> Callable[[], list[int]]:
-    """A jitted step that takes its memories over; each word is looked at in Python."""
+    """A jitted step with donated memories; Python tests each word."""
     p = jax.tree.map(jnp.asarray, task.values)
     jitted = jax.jit(partial(step, task), donate_argnums=2)
 

@@ -45,7 +45,7 @@ class Step(nn.Module):
 
 
 def eager(task: Task) -> Callable[[], list[int]]:
-    """The step as it is."""
+    """The eager step."""
     return _loop(task, Step(task).eval())
 
 

@@ -1,4 +1,4 @@
-"""The language model that all sides run: its sizes, its values, and what it says."""
+"""The language model of all sides: its sizes, its values, and its output."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ START = 0
 class Task:
     """An LSTM or a GRU between an embedding and logits.
 
-    The gates of an LSTM are i, f, g, o; those of a GRU r, z, n, where n reads its share of the
-    memory, and of a bias of its own, through r: as in cuDNN.
+    The gates of an LSTM are i, f, g, o; those of a GRU are r, z, n, where n reads the product
+    of the memory, with its own bias, through r: as in cuDNN.
 
     Attributes:
         cell: `lstm` or `gru`.
-        words: How many it knows.
-        width: Of the embedding.
-        hidden: Of the memory.
-        limit: How many words it says at most.
+        words: The size of the vocabulary.
+        width: The width of the embedding.
+        hidden: The width of the memory.
+        limit: The maximum number of decoded words.
     """
 
     cell: str
@@ -60,23 +60,23 @@ class Task:
 
     @property
     def gates(self) -> int:
-        """How many the cell has."""
+        """The number of gates of the cell."""
         return 4 if self.cell == "lstm" else 3
 
     @property
     def memories(self) -> int:
-        """How many the cell has, the one that is read first."""
+        """The number of memories of the cell; the first one is read."""
         return 2 if self.cell == "lstm" else 1
 
     @cached_property
     def last_word(self) -> int:
-        """The word that ends, long before the limit: the one that it takes longest to say."""
+        """The end token: the word that is decoded last, long before the limit."""
         endless = self._endless
         return max({*endless} - {START}, key=endless.index)
 
     @cached_property
     def said(self) -> list[int]:
-        """What it says, by NumPy."""
+        """The decoded words, by NumPy."""
         endless = self._endless
         return endless[: endless.index(self.last_word) + 1]
 

@@ -1,1 +1,1 @@
-"""Three nets to train, written for each library as its users would write them."""
+"""Training of three networks, written for each library in the style of its users."""

@@ -1,4 +1,4 @@
-"""What all sides of the nets are given: sizes, batches, and the first parameters."""
+"""The inputs of all sides of the networks: sizes, batches, and initial parameters."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Cnn:
         )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each parameter; filters as [height, width, taken, made]."""
+        """The shape of each parameter; filters as [height, width, input, output]."""
         (first, second), side = self.channels, self.size // 4
         filters = {"conv0.w": (3, 3, 1, first), "conv1.w": (3, 3, first, second)}
         biases = {"conv0.b": (first,), "conv1.b": (second,), "fc.b": (self.classes,)}
@@ -76,7 +76,7 @@ class Cnn:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A causal language model: layers that normalise first, learnt positions, tanh-gelu."""
+    """A causal language model: pre-normalisation, learned positions, tanh-gelu."""
 
     rows: int = 8
     length: int = 64
@@ -123,7 +123,7 @@ TINY: tuple[Net, ...] = (
 
 
 def first_values(net: Net) -> Arrays:
-    """The same first parameters for all sides."""
+    """The same initial parameters for all sides."""
     rng = np.random.default_rng(0)
     return {name: _first(name, shape, rng) for name, shape in net.shapes().items()}
 

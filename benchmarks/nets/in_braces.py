@@ -1,4 +1,4 @@
-"""The nets for Braces."""
+"""The networks in Braces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def program(net: Net) -> tuple[br.Program, br.Var]:
 
 
 def train_step(net: Net) -> Callable[[], float]:
-    """One step of Adam; gives the loss before it."""
+    """One step of Adam; returns the loss before it."""
     (prog, loss), exe, scope, feed = program(net), br.Executor(), br.Scope(), net.batch()
     exe.init(prog, scope)
     scope.update(named_here(first_values(net)))
@@ -51,7 +51,7 @@ LAYER = {
 
 
 def named_here(values: Arrays) -> Arrays:
-    """First values by the names that our layers give their parameters."""
+    """Initial values by the names of parameters in Braces."""
     found = Arrays()
     for name, value in values.items():
         layer, _, last = name.rpartition("/")
@@ -79,7 +79,7 @@ def mlp(net: Mlp, x: br.Var) -> br.Var:
 
 
 def cnn(net: Cnn, x: br.Var) -> br.Var:
-    """Channels last, as its images are."""
+    """Channels last, as the images."""
     for i, filters in enumerate(net.channels):
         convolved = br.conv2d(
             x, filters, 3, padding="same", layout="NHWC", act="relu", name=f"conv{i}"

@@ -16,7 +16,7 @@ NORM_EPSILON = 1e-5
 
 
 def step_function(net: Net) -> tuple[Callable[..., Any], optax.GradientTransformation]:
-    """Value, gradient and update in one function, not yet jitted, and its optimizer."""
+    """Value, gradient and update in one function without jit, and its optimizer."""
     optimizer, logits = optax.adam(RATE), LOGITS[type(net)]
 
     def loss_of(params: Arrays, x: Any, y: Any) -> Any:
@@ -32,14 +32,14 @@ def step_function(net: Net) -> tuple[Callable[..., Any], optax.GradientTransform
 
 
 def start(net: Net) -> tuple[Callable[..., Any], Arrays, Any]:
-    """The function of a step, the first parameters, and the optimizer's first state."""
+    """The function of a step, the initial parameters, and the initial optimizer state."""
     step, optimizer = step_function(net)
     params = {name: jnp.asarray(value) for name, value in first_values(net).items()}
     return step, params, optimizer.init(params)
 
 
 def train_step(net: Net) -> Callable[[], float]:
-    """One step of Adam under one jit with donated buffers; gives the loss before it."""
+    """One step of Adam under one jit with donated buffers; returns the loss before it."""
     (step, *state), batch = start(net), net.batch()
     jitted = _jitted(step)
 
@@ -75,7 +75,7 @@ def mlp(net: Mlp, p: Arrays, x: Any) -> Any:
 
 
 def cnn(net: Cnn, p: Arrays, x: Any) -> Any:
-    """Channels last, which XLA likes best on a CPU."""
+    """Channels last, the fastest layout of XLA on a CPU."""
     for name in ("conv0", "conv1"):
         convolved = jax.lax.conv_general_dilated(
             x, p[f"{name}.w"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
@@ -102,7 +102,7 @@ def norm(p: Arrays, name: str, x: Any) -> Any:
 
 
 def attention(net: Transformer, p: Arrays, layer: str, x: Any) -> Any:
-    """Each word looks at those before it."""
+    """Causal attention."""
     rows, length, width = x.shape
     qkv = product(p, f"{layer}/qkv", x).reshape(rows, length, 3, net.heads, width // net.heads)
     q, k, v = jnp.moveaxis(qkv, 2, 0)

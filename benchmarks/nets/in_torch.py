@@ -1,4 +1,4 @@
-"""The nets for PyTorch."""
+"""The networks in PyTorch."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ torch.set_num_threads(cores())
 
 
 def train_step(net: Net) -> Callable[[], float]:
-    """One step of Adam, eager; gives the loss before it."""
+    """One step of Adam, eager; returns the loss before it."""
     return _step(net, lambda function: function)
 
 
 def compiled_step(net: Net) -> Callable[[], float]:
-    """The same, where net and loss are compiled together, for these shapes."""
+    """The same, with network and loss compiled together, for these shapes."""
     return _step(net, lambda function: torch.compile(function, dynamic=False))
 
 
 def compiling(net: Net) -> Callable[[], float]:
-    """The first step, after all that was compiled is forgotten."""
+    """The first step, after a reset of all compiled code."""
     torch.compiler.config.force_disable_caches = True
 
     def run() -> float:
@@ -72,7 +72,7 @@ def _batch(net: Net) -> tuple[Any, Any]:
 
 
 def _set(module: nn.Module, net: Net) -> None:
-    """The first values, turned as torch keeps them."""
+    """The initial values, transposed to torch's layout."""
     parameters = dict(module.named_parameters())
     with torch.no_grad():
         for name, value in first_values(net).items():
@@ -81,7 +81,7 @@ def _set(module: nn.Module, net: Net) -> None:
 
 
 def _named(name: str) -> str:
-    """What torch calls a parameter."""
+    """The name of a parameter in torch."""
     *layer, role = name.replace("/", ".").split(".")
     return ".".join([*layer, ROLES.get(role, role)])
 
@@ -114,7 +114,7 @@ class MlpModule(nn.Module):
 
 
 class CnnModule(nn.Module):
-    """Channels before places for the user, and last in memory."""
+    """Channels first for the user, and last in memory."""
 
     def __init__(self, net: Cnn) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class CnnModule(nn.Module):
 
 
 class TransformerModule(nn.Module):
-    """Layers in a row."""
+    """A sequence of layers."""
 
     def __init__(self, net: Transformer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A training step of three common nets, with Adam, by Braces, JAX and PyTorch."""
+"""A training step of three common networks, with Adam, by Braces, JAX and PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = 5
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """One net each, built when it is its turn."""
+    """One network each, built in its turn."""
     for net in TINY if tiny else NETS:
         yield beside(net, SIDES, _agree)
 

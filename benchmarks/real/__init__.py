@@ -1,5 +1,5 @@
-"""Models that other packages ship, as files of ONNX, by Braces and by ONNX Runtime.
+"""ONNX models of other packages, by Braces and by ONNX Runtime.
 
-`examples/real_models` says which, finds them, and makes what they are shown. `task.py` has one
+`examples/real_models` lists them, finds them, and creates their inputs. `task.py` has one
 run of one file; each other module is a library.
 """

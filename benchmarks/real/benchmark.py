@@ -1,4 +1,4 @@
-"""Models of other packages, each file in turn; what is not there is left out, and said."""
+"""Models of other packages, each file in turn; missing files are skipped with a message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = f"{packages.MAGIKA}/model.onnx"
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """Each file that is there; small, one of the same structure."""
+    """Each existing file; with `small`, one of the same structure."""
     without = [name for name in (READING if tiny else READING + SHOWING) if not installed(name)]
     if without:
         _left_out([f"benchmarks without {', '.join(without)}"])

@@ -1,4 +1,4 @@
-"""One run of a model that another package ships."""
+"""One run of a model of another package."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Task:
-    """A file, and what it is fed: the first input that the example gives it.
+    """A file, and its feeds: the first input of the example.
 
     Attributes:
-        name: The file's name in its package; `examples.real_models` says what it is fed.
-        path: Where it lies.
+        name: The file's name in its package; `examples.real_models` has its feeds.
+        path: Its path.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The training step of each cell at five sizes, by everybody who is there."""
+"""The training step of each cell at five sizes, by every installed library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TINY = (Sizes(2, 3, 4, 5, 6),)
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """The peak of the machine, then each cell at each size, built when it is its turn."""
+    """The peak of the machine, then each cell at each size, built in its turn."""
     peak = floor.case(tiny)
     yield peak
     for name in CELLS:

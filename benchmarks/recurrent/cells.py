@@ -1,4 +1,4 @@
-"""The arithmetic of a step of each cell, over the functions of whichever library runs it."""
+"""The arithmetic of a step of each cell, over the functions of a library."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Parameters: TypeAlias = Mapping[str, Any]
 
 
 def added_product(x: Any, h: Any, w: Any) -> Any:
-    """`x + h @ w`; some libraries have one call for it."""
+    """`x + h @ w`, which is one call in some libraries."""
     return x + h @ w
 
 
 @dataclass(frozen=True)
 class Maths:
-    """What a step needs of a library beyond `+`, `*` and `@`; the last axis is meant."""
+    """The functions of a library for a step beside `+`, `*` and `@`, along the last axis."""
 
     sigmoid: Callable[[Any], Any]
     tanh: Callable[[Any], Any]
@@ -30,7 +30,7 @@ class Maths:
 
 
 def all_in(m: Maths, cell: Cell, x: Any, state: State, p: Parameters) -> State:
-    """A step from its input, as a first version is written."""
+    """A step from its input, in the style of a first version."""
     if not cell.by_gate:
         return step(m, cell, x @ p["wx"] + p["b"], state, p)
     h = state[0]
@@ -63,7 +63,7 @@ def gru(m: Maths, gates: Sequence[Any], state: State, p: Parameters) -> State:
 
 
 def peephole(m: Maths, gates: Sequence[Any], state: State, p: Parameters) -> State:
-    """An LSTM whose gates look at the memory."""
+    """An LSTM whose gates read the cell memory (peepholes)."""
     (i, f, o, u), c = gates, state[1]
     c = m.sigmoid(f + p["pf"] * c) * c + m.sigmoid(i + p["pi"] * c) * m.tanh(u)
     return m.sigmoid(o + p["po"] * c) * m.tanh(c), c

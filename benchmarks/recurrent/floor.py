@@ -1,4 +1,4 @@
-"""The least time for the products of a step: their operations at the measured peak."""
+"""The lower bound for the products of a step: their operations at the measured peak."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNIT = "GFLOP/s"
 
 
 def case(tiny: bool) -> Case:
-    """The peak: the best of many large products, by each library that is there."""
+    """The peak: the best of many large products, by each installed library."""
     size = TINY if tiny else SIZE
     names = [name for name in PRODUCTS if name == "JAX" or installed("torch")]
     return Case(

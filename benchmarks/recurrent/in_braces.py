@@ -1,4 +1,4 @@
-"""Braces: everything in the step block, as a first version is written."""
+"""Braces: everything in the step block, in the style of a first version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MATHS = Maths(br.sigmoid, br.tanh, lambda x, count: br.split(x, count, axis=-1),
 
 
 def training_step(task: Task) -> Callable[[], float]:
-    """Each call gives the loss before its update."""
+    """Each call returns the loss before its update."""
     prog, loss = program(task)
     exe, scope, feeds = br.Executor(), br.Scope(), task.feeds()
     exe.init(prog, scope)
@@ -28,12 +28,12 @@ def compiling(task: Task) -> Callable[[], None]:
 
 
 def values_of(task: Task) -> Values:
-    """The parameters, as this program has them."""
+    """The parameters, by their names in this program."""
     return task.gate_by_gate() if task.cell.by_gate else task.values()
 
 
 def program(task: Task) -> tuple[br.Program, br.Var]:
-    """An RNN with all of it in the step block, and its loss."""
+    """An RNN with everything in the step block, and its loss."""
     with br.Program() as prog:
         ids, labels = (
             br.data(name, [task.sizes.t, task.sizes.b], dtype="int32")

@@ -15,7 +15,7 @@ from benchmarks.recurrent.task import GRU, LSTM, Cell, Task, Values
 
 
 class OwnCell(eqx.Module):
-    """A cell that Equinox does not have."""
+    """A cell that Equinox lacks."""
 
     p: dict[str, jax.Array]
     cell: Cell = eqx.field(static=True)
@@ -48,7 +48,7 @@ class Tagger(eqx.Module):
 
 
 def usual(task: Task) -> Callable[[], float]:
-    """The model under `vmap`; what is no parameter of the task stays as it is."""
+    """The model under `vmap`; only the parameters of the task are trained."""
     params, static = eqx.partition(_model(task), eqx.is_array)
     frozen = params.cell.bias_n if task.cell is GRU else None
 

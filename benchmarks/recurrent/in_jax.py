@@ -1,4 +1,4 @@
-"""JAX: a scan with everything in it, and one as a good user writes it."""
+"""JAX: a scan with everything in it, and one in the style of an expert."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MATHS = Maths(jax.nn.sigmoid, jnp.tanh, lambda x, count: jnp.split(x, count, axi
 
 
 def everything_in_it(task: Task) -> Callable[[], float]:
-    """The scan that says what the program of Braces says."""
+    """The scan with the same step as the program of Braces."""
     values = task.gate_by_gate() if task.cell.by_gate else task.values()
     return training_step(partial(_all_in, task.cell), values, *task.feeds().values())
 
 
 def as_a_good_user(task: Task) -> Callable[[], float]:
-    """What does not recur is taken out of the scan, and there is one product for all gates."""
+    """A scan with only the recurrent part, and one product for all gates."""
     return training_step(partial(_good, task.cell), task.values(), *task.feeds().values())
 
 
@@ -81,6 +81,6 @@ def _updating(loss: Callable[..., Any]) -> Any:
 
 
 def compiling(task: Task) -> Callable[[], None]:
-    """From a new function, as a good user writes it, to its executable."""
+    """From a new function, in the style of an expert, to its executable."""
     given = task.values(), *task.feeds().values()
     return function_anew(lambda: _updating(partial(_good, task.cell)), *given)

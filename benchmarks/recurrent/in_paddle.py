@@ -22,7 +22,7 @@ Run = Callable[[Any], Any]
 
 
 class OwnCell(paddle.nn.RNNCellBase):
-    """A cell that Paddle does not have, of products with the inputs."""
+    """A cell that Paddle lacks, on products of the inputs."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ MATHS = Maths(tf.sigmoid, tf.tanh, lambda x, count: tf.split(x, count, axis=-1),
 
 
 class OwnCell(tf.keras.layers.Layer):
-    """A cell that Keras does not have, of products with the inputs."""
+    """A cell that Keras lacks, on products of the inputs."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def _variables(task: Task, names: tuple[str, ...]) -> dict[str, tf.Variable]:
 
 
 def _dense(x: Any, w: Any, b: Any) -> Any:
-    """One product for all steps; `@` would take one for each row."""
+    """One product for all steps; `@` would run one per row."""
     return tf.nn.bias_add(tf.tensordot(x, w, 1), b)
 
 
@@ -78,14 +78,14 @@ def _run(task: Task) -> tuple[Run, list[Any]]:
 
 
 def _trained(task: Task, grads: list[Any]) -> list[Any]:
-    """The gradients; the second bias of a GRU would be one more parameter and stays 0."""
+    """The gradients; the second bias of a GRU, an additional parameter, stays 0."""
     if task.cell is GRU:
         grads[-1] *= tf.constant([[1.0], [0.0]])
     return grads
 
 
 def _two_biases(bias: Any) -> Any:
-    """A GRU of Keras has one for either product in one variable."""
+    """A GRU of Keras has a bias for each of its two products in one variable."""
     return np.stack([bias, np.zeros_like(bias)])
 
 

@@ -27,7 +27,7 @@ torch.set_num_threads(cores())
 
 
 def fused(task: Task) -> Callable[[], float]:
-    """The layer of PyTorch; its second bias would be one more parameter and stays 0."""
+    """The layer of PyTorch; its second bias, an additional parameter, stays 0."""
     s = task.sizes
     kind, order = (
         (torch.nn.LSTM, "ifuo") if task.cell is LSTM else (torch.nn.GRU, task.cell.gates)
@@ -42,13 +42,13 @@ def fused(task: Task) -> Callable[[], float]:
 
 
 def step_loop(task: Task) -> Callable[[], float]:
-    """A Python loop; products with the inputs are taken before it, for all steps."""
+    """A Python loop, with the products of the inputs before it, for all steps."""
     run, p = _own(task, lambda *given: step(MATHS, task.cell, *given))
     return _training_step(task, run, list(p.values()))
 
 
 def compiled_step(task: Task) -> Callable[[], float]:
-    """The same loop with a step that `torch.compile` compiled."""
+    """The same loop with a step under `torch.compile`."""
     torch.compiler.reset()  # it would give up at the ninth size
     compiled = torch.compile(lambda *given: step(MATHS, task.cell, *given), dynamic=False)
     run, p = _own(task, compiled)
@@ -56,14 +56,14 @@ def compiled_step(task: Task) -> Callable[[], float]:
 
 
 def compiled_loop(task: Task) -> Callable[[], float]:
-    """The whole loop under `torch.compile`, which writes its steps out."""
+    """The whole loop under `torch.compile`, which unrolls it."""
     torch.compiler.reset()
     run, p = _own(task, lambda *given: step(MATHS, task.cell, *given))
     return _training_step(task, torch.compile(run, dynamic=False), list(p.values()))
 
 
 def product(size: int) -> Callable[[], float]:
-    """A product of two squares; it gives 0."""
+    """A product of two square matrices; it returns 0."""
     a, b = torch.randn(size, size), torch.randn(size, size)
 
     def run() -> float:

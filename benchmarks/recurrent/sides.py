@@ -1,4 +1,4 @@
-"""Who takes the training step, and what is asked of each."""
+"""The sides of the training step, and their goals."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ LOOP_COMPILED = {
 
 
 def sides(task: Task) -> Mapping[str, Side]:
-    """Everybody, with PyTorch by its kernel where it has one for the cell."""
+    """All sides, with PyTorch by its fused kernel if it has one for the cell."""
     torch = WITH_KERNEL if task.cell in (LSTM, GRU) else WITHOUT_KERNEL
     return FIRST | EQUINOX | torch | OTHERS
 
 
 def same_losses(turns: Mapping[str, Turn]) -> None:
-    """Raise where losses of a few steps differ."""
+    """Raise an error if losses of a few steps differ."""
     losses = {name: [turn()[0] for _ in range(STEPS)] for name, turn in turns.items()}
     for found in losses.values():
         check_close(found, losses[OURS], 1e-4)

@@ -1,4 +1,4 @@
-"""What is computed: cells and sizes by name, and the values that every side starts from."""
+"""The computation: cells and sizes by name, and the initial values of all sides."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Values: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell has.
+    """The parts of a cell.
 
     Attributes:
-        name: As tables say it.
-        gates: A letter for each, in the order in which products have them.
-        memories: How many.
-        vectors: Further parameters, as wide as the memory, and about what they begin with.
-        apart: Whether it needs the products of input and memory before they are added.
-        by_gate: Whether it is written with a product for each gate, where all is in the step.
+        name: The name in tables.
+        gates: A letter for each, in the order of the products.
+        memories: The number of memories.
+        vectors: Further parameters, as wide as the memory, with their initial means.
+        apart: Whether it needs the products of input and memory before their sum.
+        by_gate: Whether its step has a separate product for each gate.
     """
 
     name: str
@@ -50,7 +50,7 @@ CELLS = {cell.name: cell for cell in (LSTM, GRU, PEEPHOLE, HIGHWAY)}
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows, trips, and the widths of embedding, memory and classes."""
+    """Rows, iterations, and the widths of embedding, memory and classes."""
 
     b: int
     t: int
@@ -64,7 +64,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Task:
-    """A cell at some sizes. It is sent to other interpreters, so it has names and numbers."""
+    """A cell at some sizes, as names and numbers that can be sent to other interpreters."""
 
     name: str
     sizes: Sizes
@@ -74,11 +74,11 @@ class Task:
 
     @property
     def cell(self) -> Cell:
-        """What the cell has."""
+        """The parts of the cell."""
         return CELLS[self.name]
 
     def values(self) -> Values:
-        """The parameters; all gates lie beside each other."""
+        """The parameters, with all gates concatenated."""
         s, wide, rng = self.sizes, len(self.cell.gates) * self.sizes.h, np.random.default_rng(0)
         shapes: dict[str, tuple[int, ...]] = {
             "emb": (s.v, s.d),
@@ -110,7 +110,7 @@ class Task:
         return found | joined
 
     def gate_by_gate(self) -> Values:
-        """The parameters as who writes a cell gate by gate has them: `wx_i`, `wx_f`, ..."""
+        """The parameters gate by gate: `wx_i`, `wx_f`, ..."""
         found = self.values()
         parts = {name: self._gates(found.pop(name)) for name in ("wx", "wh", "b")}
         return found | {

@@ -1,6 +1,6 @@
-"""The cells that nobody has a kernel for beside `torch.compile` of the whole loop.
+"""The cells without a fused kernel beside `torch.compile` of the whole loop.
 
-It writes the steps out, which takes minutes for each size, so this is measured by name only.
+It unrolls the loop, which takes minutes for each size, so this runs only by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TITLE = "a training step of an own cell beside torch.compile of the whole loop"
 
 
 def cases(tiny: bool) -> Iterator[Case]:
-    """Each cell at each size, where there is PyTorch and what it compiles with."""
+    """Each cell at each size, if PyTorch and its compiler are installed."""
     if not all(side.is_there() for side in LOOP_COMPILED.values()):
         return
     for cell in (PEEPHOLE, HIGHWAY):

@@ -1,8 +1,8 @@
-"""A net over trees, with the gradient of its gradient, by Braces and by every peer.
+"""A network over trees, with the gradient of its gradient, by Braces and by every peer.
 
-Trees are given as what a shift-reduce parser does: shift a word, or reduce the two vectors on
-top of the stack to one. All words are read in a context, which is the root of the tree before;
-that is repeated until the roots move no more. So a row-wise branch stands in a loop over
-lengths, which stands in a loop whose trips only the data knows. `task.py` has what is computed;
-each other module is a library and how its users write it.
+Trees are the actions of a shift-reduce parser: shift a word, or reduce the two vectors on
+top of the stack to one. All words are read in a context, which is the previous root;
+that is repeated until the roots converge. So a row-wise branch is in a loop over
+lengths, which is in a loop with a data-dependent trip count. `task.py` has the computation;
+each other module is one library, in the style of its users.
 """

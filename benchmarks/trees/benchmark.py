@@ -1,4 +1,4 @@
-"""The gradient of the gradient of a net over trees, by everybody who is there."""
+"""The gradient of the gradient of a network over trees, by every installed library."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def compiled(task: Task) -> Callable[[], list[Any]]:
 
 
 def interpreted(task: Task) -> Callable[[], list[Any]]:
-    """The same program, operator by operator, once what runs often is dispatched together."""
+    """The same program, operator by operator, with bundles of frequent operators."""
     turn = _run(task, "interpret")
     for _ in range(SETTLED):
         turn()
@@ -54,7 +54,7 @@ def program(task: Task) -> tuple[br.Program, list[br.Var]]:
 
 
 def roots(task: Task, p: dict[str, br.Var]) -> br.Var:
-    """The roots when they stand still."""
+    """The converged roots."""
     steps, lengths = (
         br.data("steps", ["rows", "time"], dtype="int32"),
         br.data("lengths", ["rows"], dtype="int32"),
@@ -101,7 +101,7 @@ def one_reading(
 
 
 def at(stack: br.Var, place: br.Var) -> br.Var:
-    """1 at one place of each stack, else 0."""
+    """1 at one place of each stack, otherwise 0."""
     return br.expand_dims(br.one_hot(place, stack.shape[1], dtype="float64"), -1)
 
 

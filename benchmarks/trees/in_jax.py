@@ -1,4 +1,4 @@
-"""JAX: masks in scans of fixed lengths, for a `while_loop` has no gradient backwards."""
+"""JAX: masks in scans of fixed lengths, because `while_loop` has no reverse-mode gradient."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _both(task: Task) -> Any:
 
 
 def roots(task: Task, p: Values, steps: Any) -> Any:
-    """The roots when they stand still; later trips leave them."""
+    """The converged roots, which later iterations do not change."""
 
     def trip(carry: Any, _: None) -> Any:
         return jax.lax.cond(carry[1] > STILL, again, lambda carry: carry, carry), None
@@ -68,7 +68,7 @@ def roots(task: Task, p: Values, steps: Any) -> Any:
 
 
 def one_tree(task: Task, p: Values, steps: Any, read: Any) -> Any:
-    """The root of a tree: both ways for each step, and one of them."""
+    """The root of a tree: both cases of each step, and a selection."""
 
     def take(carry: Any, step: Any) -> Any:
         stack, top = carry

@@ -28,7 +28,7 @@ def eager(task: Task) -> Callable[[], list[Any]]:
 
 
 def roots(task: Task, emb: Any, join: Any, read: Any) -> Any:
-    """The roots when they stand still."""
+    """The converged roots."""
     context, moved, trips = torch.zeros(task.rows, task.width, dtype=emb.dtype), 1e9, 0
     while moved > STILL and trips < MOST_TRIPS:
         reads = context @ read

@@ -1,4 +1,4 @@
-"""Trees as rows of a shift-reduce parser, and the first values of the net."""
+"""Trees as rows of a shift-reduce parser, and the initial values of the network."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_TRIPS, STILL = 8, 1e-2
 
 @dataclass(frozen=True)
 class Task:
-    """What all sides are given.
+    """The inputs of all sides.
 
     Attributes:
-        rows: How many trees.
-        height: Of the highest tree.
-        width: Of a vector.
-        seed: Of the trees.
+        rows: The number of trees.
+        height: The height of the highest tree.
+        width: The width of a vector.
+        seed: The seed of the trees.
     """
 
     rows: int = 6
@@ -38,7 +38,7 @@ class Task:
 
     @property
     def depth(self) -> int:
-        """How many vectors the stack has at most."""
+        """The maximum number of vectors on the stack."""
         return self.height + 2
 
     @cached_property
@@ -55,7 +55,7 @@ class Task:
 
     @cached_property
     def feed(self) -> Values:
-        """The trees as rows of one length, and their own lengths."""
+        """The trees as rows of one length, and their lengths."""
         lengths = list(map(len, self.trees))
         steps = np.full((self.rows, max(lengths)), NOTHING, "int32")
         for row, tree in zip(steps, self.trees, strict=True):
@@ -74,5 +74,5 @@ class Task:
 
     @property
     def weights(self) -> Any:
-        """How much each number of the roots counts in the loss."""
+        """The weight of each number of the roots in the loss."""
         return np.arange(1.0, self.width + 1)
