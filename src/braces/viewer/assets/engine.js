@@ -51,7 +51,7 @@ class Engine {
   layout(graph) {
     const id = this.asked++;
     this.worker.postMessage({ id, cmd: "layout", graph, layoutOptions: {}, options: {} });
-    const limit = setTimeout(() => this.waiting.has(id) && this.stop("it takes too long"), limits.layout);
+    const limit = setTimeout(() => this.waiting.has(id) && this.stop("the time limit is exceeded"), limits.layout);
     return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject })).finally(() => clearTimeout(limit));
   }
 }

@@ -44,7 +44,7 @@ function showOp(number, index) {
   if (Object.keys(op.a).length) parts.push(section("Attributes", table(Object.entries(op.a))));
   if (op.b.length) parts.push(section("Blocks", table(op.b.map(([label, b]) => [link({ block: b }, label), counted(countOps(b))]))));
   const doc = has(content.docs, op.t) ? content.docs[op.t] : "";
-  if (doc) parts.push(section("What it does", make("pre", "doc", doc)));
+  if (doc) parts.push(section("Description", make("pre", "doc", doc)));
   panel.replaceChildren(...parts);
 }
 
@@ -59,7 +59,7 @@ function showVar(key) {
   };
   const parts = [owner === "?" ? "" : breadcrumb(Number(owner)), make("h2", "", name), make("p", "sub", declared[0])];
   parts.push(make("p", "", declared[1] + (declared[2] ? ", trainable" : "")));
-  parts.push(section("Made by", made ? make("p", "", ...describe(made)) : make("p", "hint", "what is around the block")));
+  parts.push(section("Made by", made ? make("p", "", ...describe(made)) : make("p", "hint", "the enclosing block")));
   parts.push(section(`Read by ${read.length}`, table(read.slice(0, 200).map((place) => [describe(place), place.slot]))));
   panel.replaceChildren(...parts);
 }

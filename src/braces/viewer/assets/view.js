@@ -35,7 +35,7 @@ const simple = () => below(graphs(false).map(simpleLayout));
 
 async function arranged() {
   const all = graphs(true);
-  if (engine.waiting.size) engine.stop("something else is wanted");
+  if (engine.waiting.size) engine.stop("superseded by a later request");
   const answers = await Promise.all(all.map((graph) => engine.layout(elkGraph(graph))));
   return below(all.map((graph, i) => elkLayout(graph, answers[i])));
 }
@@ -117,7 +117,7 @@ function setAll(all) {
   for (let closed = all ? togglesOf() : []; closed.length && room > 0; closed = togglesOf()) {
     for (const id of closed) if ((room -= weight(id)) > 0) open.add(id);
   }
-  return show().then(() => room > 0 || say("The rest stays closed: more would be too much for one picture."));
+  return show().then(() => room > 0 || say("The other blocks stay closed, because the picture would be too large."));
 }
 
 function togglesOf() {
