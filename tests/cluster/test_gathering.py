@@ -100,7 +100,7 @@ def test_who_has_waited_longest_decides_when_time_is_up(address: str, go: Any) -
 
 def test_a_process_0_that_never_comes_is_named(address: str, go: Any) -> None:
     said = refused([go(places(2, address)[1], timeout_s=0.4)])
-    assert "Process 0 of 2 did not come" in said
+    assert "Process 0 of 2 did not connect" in said
     assert "the last attempt: Connection refused" in said
 
 
@@ -109,7 +109,7 @@ def test_somebody_else_at_the_address_of_process_0_is_told(address: str, go: Any
     with socket.create_server((host, int(port))) as stranger:
         waiting = go(places(2, address)[1], timeout_s=0.4)
         stranger.accept()[0].close()
-        assert "whoever answered there was not process 0" in refused([waiting])
+        assert "the process that answered was not process 0" in refused([waiting])
 
 
 def test_a_connection_to_itself_is_known(address: str) -> None:

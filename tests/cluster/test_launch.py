@@ -402,16 +402,16 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-n", "0", "x.py"], "processes=0 must be 1 or more"),
+        (["-n", "0", "x.py"], "processes=0 is out of range; expected 1 or more"),
         (["-n", "2"], "The program is missing"),
         (["-m"], "The program is missing"),
-        (["--restarts", "-1", "x.py"], "restarts=-1 must be 0 or more"),
-        (["--devices", "0", "x.py"], "devices=0 must be 1 or more"),
+        (["--restarts", "-1", "x.py"], "restarts=-1 is out of range; expected 0 or more"),
+        (["--devices", "0", "x.py"], "devices=0 is out of range; expected 1 or more"),
         (["--timeout", "nan", "x.py"], "expected timeout_s from 0 to 1e6 s, got nan"),
         (["--grace-s", "-1", "x.py"], "expected grace_s from 0 to 1e6 s, got -1.0"),
         (["--grace-s", "nan", "x.py"], "expected grace_s from 0 to 1e6 s, got nan"),
         (["--log-mb", "0", "x.py"], "expected log_mb from 0 to 1e6 MB, got 0.0"),
-        (["--hosts", "2", "x.py"], "Several hosts need an address"),
+        (["--hosts", "2", "x.py"], "several hosts requires the address of process 0"),
         (["--host-index", "1", "x.py"], "host_index=1 is out of range for 1 hosts"),
         (["--address", "here", "x.py"], "Invalid address 'here'"),
         (["-n", "2", "--restarts", "3", "no.py"], "The program file 'no.py' does not exist"),
@@ -427,5 +427,5 @@ def test_bad_usage_is_refused(
 def test_a_job_that_cannot_be_run_is_refused() -> None:
     with pytest.raises(ClusterError, match="The program is missing"):
         launch(Job((), 1))
-    with pytest.raises(ClusterError, match=r"no file '/no/such/train\.py' to run"):
+    with pytest.raises(ClusterError, match=r"file '/no/such/train\.py' does not exist"):
         launch(Job(("/no/such/train.py",), 2))

@@ -79,7 +79,7 @@ def test_mpi_on_one_machine_tells_all(environment: dict[str, str], name: str) ->
 
 def test_mpi_on_several_machines_needs_an_address() -> None:
     two = {**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
-    with pytest.raises(ClusterError, match=r"(?s)not known.*index=1.*Set BRACES_ADDRESS"):
+    with pytest.raises(ClusterError, match=r"(?s)is missing.*index=1.*Set BRACES_ADDRESS"):
         find_identity(LauncherInfo(), two)
     place = found({**two, "BRACES_ADDRESS": "node-0:9000"})
     assert (place.index, place.address) == (1, "node-0:9000")

@@ -96,7 +96,7 @@ def test_trips_that_only_a_run_knows_are_not_counted() -> None:
     _, _, report = found("looping", "fsdp")
     assert None in {one.trips for one in report.collectives}
     assert any("per iteration" in line for line in str(report).splitlines())
-    assert any("one trip" in note for note in report.notes)
+    assert any("one iteration" in note for note in report.notes)
 
 
 def test_data_lies_by_the_names_of_its_sizes() -> None:

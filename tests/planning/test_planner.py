@@ -106,10 +106,10 @@ def test_what_does_not_fit_together_is_refused_at_once() -> None:
     refused("1 axes", br.LayoutError, prog, laid(None, {"up.w": ("data",)}), sizes)
     refused(r"(?s)size `batch` of `x`.*--size", br.ShapeError, prog, LAYOUT)
     refused("no dimension `batc`", br.UnknownNameError, prog, LAYOUT, {"batc": 1})
-    refused("no equal parts: batch=66 on 4", br.ShapeError, prog, LAYOUT, {"batch": 66})
+    refused("sharded evenly: batch=66 on 4", br.ShapeError, prog, LAYOUT, {"batch": 66})
     refused("no size of `batch`", br.ShapeError, prog, LAYOUT, {"batch": "8"})
     refused("no variable `los`", br.UnknownNameError, prog, LAYOUT, sizes, fetch="los")
-    refused("no figures", br.DeviceError, prog, LAYOUT, sizes, device="v99")
+    refused("Unknown device 'v99'", br.DeviceError, prog, LAYOUT, sizes, device="v99")
     refused("Invalid timeout_s=0;", br.ProgramError, prog, LAYOUT, sizes, timeout_s=0)
     refused(
         "Invalid timeout_s=nan;", br.ProgramError, prog, LAYOUT, sizes, timeout_s=float("nan")
@@ -140,7 +140,7 @@ def test_a_process_that_dies_is_told(
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    refused("No process", br.DeviceError, program(), LAYOUT, {"batch": 8})
+    refused("Cannot start the planning process", br.DeviceError, program(), LAYOUT, {"batch": 8})
 
 
 def test_errors_of_the_other_process_are_of_the_same_class() -> None:
