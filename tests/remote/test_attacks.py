@@ -154,7 +154,7 @@ def reflected(connection: socket.socket) -> None:
     ("say", "found"),
     [
         (reflected, "does not have the token"),
-        (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 4), "no worker"),
+        (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 4), "not a Braces worker"),
     ],
 )
 def test_a_client_asks_the_worker_for_the_key_too(say: Any, found: str) -> None:
@@ -318,9 +318,9 @@ def test_a_token_is_a_secret(token: Any) -> None:
      f"h:{'1' * 5000}"],
 )  # fmt: skip
 def test_an_address_is_a_host_and_a_port(address: Any) -> None:
-    with pytest.raises(br.ProgramError, match="no address"):
+    with pytest.raises(br.ProgramError, match="Invalid address"):
         br.remote.Server(address, TOKEN)
-    with pytest.raises(br.ProgramError, match="no address"):
+    with pytest.raises(br.ProgramError, match="Invalid address"):
         br.remote.worker(address, TOKEN)
 
 

@@ -95,7 +95,7 @@ def test_a_wrong_gradient_is_found_with_the_name_of_the_input() -> None:
     def wrong(x: br.Var, w: br.Var) -> Any:
         return x * w, lambda d: (d * w, d)
 
-    with pytest.raises(AssertionError, match="the gradient by w"):
+    with pytest.raises(AssertionError, match="the gradient with respect to w"):
         br.testing.check_gradients(wrong, X, X + 2.0)
 
 
@@ -105,12 +105,12 @@ def test_a_wrong_second_derivative_is_found() -> None:
         return br.exp(x), lambda d: d * br.stop_gradient(br.exp(x))
 
     br.testing.check_gradients(wrong, X, order=1)
-    with pytest.raises(AssertionError, match="the second derivative by x"):
+    with pytest.raises(AssertionError, match="the second derivative with respect to x"):
         br.testing.check_gradients(wrong, X)
 
 
 def test_outputs_of_float32_are_too_coarse() -> None:
-    with pytest.raises(br.DTypeError, match="needs float64 outputs") as raised:
+    with pytest.raises(br.DTypeError, match="expects float64 outputs") as raised:
         br.testing.check_gradients(lambda x: br.cast(x, "float32"), X)
     assert Path(__file__).name in str(raised.value)
 
@@ -150,9 +150,9 @@ def change_and_raise(x: br.Var) -> None:
 @pytest.mark.parametrize(
     ("build", "match", "reason"),
     [
-        (raise_nothing, "", "no ValueError"),
-        (raise_foreign, "", "no error of Braces"),
-        (change_and_raise, "4 with 5", "no match"),
+        (raise_nothing, "", "ValueError was not raised"),
+        (raise_foreign, "", "Expected an error of Braces, got ValueError"),
+        (change_and_raise, "4 with 5", "does not match '4 with 5'"),
         (change_and_raise, "3 with 2", "was changed"),
     ],
 )
