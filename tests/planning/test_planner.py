@@ -140,7 +140,9 @@ def test_a_process_that_dies_is_told(
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    refused("Cannot start the planning process", br.DeviceError, program(), LAYOUT, {"batch": 8})
+    refused(
+        "Cannot start the planning process", br.DeviceError, program(), LAYOUT, {"batch": 8}
+    )
 
 
 def test_errors_of_the_other_process_are_of_the_same_class() -> None:

@@ -154,7 +154,10 @@ def reflected(connection: socket.socket) -> None:
     ("say", "found"),
     [
         (reflected, "does not have the token"),
-        (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 4), "not a Braces worker"),
+        (
+            lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 4),
+            "not a Braces worker",
+        ),
     ],
 )
 def test_a_client_asks_the_worker_for_the_key_too(say: Any, found: str) -> None:

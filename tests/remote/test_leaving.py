@@ -126,7 +126,7 @@ def test_a_client_that_leaves_during_a_run_frees_its_slot_and_ends_the_run(
             leave(connection)
             assert eventually(lambda: clients(server) == 0)
             assert eventually(lambda: sessions() < before)
-        assert "left during a run" in caplog.text
+        assert "disconnected during a run" in caplog.text
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(MOST_CLIENTS, marks=pytest.mark.thorough)])
