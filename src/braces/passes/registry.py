@@ -30,7 +30,7 @@ from braces.passes.training.inference_mode import FOR_TEST
 from braces.passes.training.mixed_precision import mixed_precision
 from braces.passes.verifier.program import verified
 
-VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
+VERIFY = Pass("verify", verified, "Verify that the program is well formed.", trusted=True)
 
 PASSES = {
     pass_.name: pass_

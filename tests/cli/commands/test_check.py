@@ -56,11 +56,11 @@ def test_the_first_error_or_all_of_them(
 ) -> None:
     assert main(["check", bad_file]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("[B202] There is no variable `xx` here.\n")
+    assert out.startswith("[B202] unknown variable `xx`.\n")
     assert "built at net.py:3" in out
     assert "B101" not in out
     assert main(["check", "--all", bad_file]) == 1
-    assert "[B101] There is no operator `sinn`." in capsys.readouterr().out
+    assert "[B101] unknown operator `sinn`." in capsys.readouterr().out
 
 
 def test_json_has_code_place_and_way_out(

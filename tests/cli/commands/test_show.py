@@ -345,12 +345,20 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
     [
         ("gradients", "gradients needs words", "write gradients:TARGET,INPUT,..."),
         ("checkpoint:", "checkpoint needs words", "write checkpoint:TRIPS,LOOP,..."),
-        ("gradients:y", "There is no input for the gradient of `y`.", "TARGET,INPUT"),
-        ("jvp:y", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
-        ("jvp:y,x", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
+        ("gradients:y", "missing input for the gradient of `y`.", "TARGET,INPUT"),
+        (
+            "jvp:y",
+            "expected pairs of an input and its tangent",
+            "write jvp:TARGET,INPUT,TANGENT",
+        ),
+        (
+            "jvp:y,x",
+            "expected pairs of an input and its tangent",
+            "write jvp:TARGET,INPUT,TANGENT",
+        ),
         (
             "ragged_steps:x",
-            "No loop is to have the lengths `x`.",
+            "missing loops for the lengths `x`.",
             "write ragged_steps:LENGTHS,LOOP",
         ),
         ("checkpoint:x", "cannot take every='x'", "write checkpoint:TRIPS,LOOP"),
@@ -375,7 +383,7 @@ def test_lengths_that_there_are_not_are_refused_where_there_is_no_loop_either(
     path.write_text(TWO)
     assert main(["show", "--after", "ragged_steps:yy,loop_0", str(path)]) != 0
     said = capsys.readouterr()
-    assert "There is no variable `yy`." in said.err
+    assert "unknown variable `yy`." in said.err
     assert "Did you mean `y`" in said.err
     assert not said.out
 

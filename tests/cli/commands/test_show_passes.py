@@ -62,8 +62,8 @@ def test_everything_is_shown_with_all(
 ) -> None:
     brief, text = (shown(capsys, steps_file, "--passes", *more) for more in ([], ["--all"]))
     assert text == f"{br.parse(STEPS).explain(all=True)}\n"
-    assert "steps (loop): as it was; 24 FLOP·n, 120 B·n\n" in text
-    assert "as it was" not in brief
+    assert "steps (loop): unchanged; 24 FLOP·n, 120 B·n\n" in text
+    assert "unchanged" not in brief
     assert "inline_in_loops" in text
     assert "inline_in_loops" not in brief
 

@@ -215,7 +215,7 @@ def test_lengths_must_fit_and_batches_must_lead() -> None:
     with br.Program() as prog:
         x, n = br.data("x", ["t", "b", 3]), br.data("n", ["b"], dtype="int64")
         before = str(prog)
-        with pytest.raises(br.ShapeError, match="does not lead with the rows"):
+        with pytest.raises(br.ShapeError, match="is not the batch axis"):
             build_without_batch(x, n)
         assert str(prog) == before
         with pytest.raises(br.ShapeError, match="integer vector"):

@@ -127,11 +127,11 @@ def test_what_has_no_average_is_refused() -> None:
         ("has no update to average", lambda: opt.ema([alone])),
         ("ema expects parameters, got", lambda: opt.ema(["w"])),
         ("variables `ema/…` exist already", lambda: opt.ema([w], name="ema")),
-        ("cannot stand in the place of `w`", lambda: prog.for_test(values={w: b})),
-        ("follows from the data `x`", lambda: prog.for_test(values={"adam/count": fed})),
-        ("no parameter or state", lambda: prog.for_test(values={"loss": w})),
-        ("no variable `v`", lambda: prog.for_test(values={"v": w})),
-        ("called `mean/…`", lambda: prog.for_test(values="mean")),
+        ("between `w` and its replacement", lambda: prog.for_test(values={w: b})),
+        ("depends on the data `x`", lambda: prog.for_test(values={"adam/count": fed})),
+        ("`loss` is not a parameter or state", lambda: prog.for_test(values={"loss": w})),
+        ("unknown variable `v`", lambda: prog.for_test(values={"v": w})),
+        ("the prefix `mean/`", lambda: prog.for_test(values="mean")),
     ]
     before = str(prog)
     for text, build in cases:

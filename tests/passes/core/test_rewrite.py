@@ -159,7 +159,9 @@ def test_a_name_that_a_block_hides_is_refused() -> None:
         return {"w": "z"} if op.type == "exp" else op
 
     before = br.parse(text).definition
-    with pytest.raises(br.ProgramError, match="`z` is to be read within `rows`") as raised:
+    with pytest.raises(
+        br.ProgramError, match="`z` is shadowed by another variable inside `rows`"
+    ) as raised:
         run_pass(br.passes.Pass("mine", lambda one: rewrite(one, to_hidden)), before)
     assert "in the pass `mine`" in str(raised.value)
 

@@ -181,7 +181,7 @@ def test_all_errors_are_listed_with_place_line_and_way_out() -> None:
     )
     first, second = verify(program, all=True)
     assert str(first).splitlines() == [
-        "[B202] There is no variable `xx` here.",
+        "[B202] unknown variable `xx`.",
         "  at: block 0, op `y` (tanh), built at net.py:7",
         "  Did you mean `x`?",
     ]
@@ -335,7 +335,7 @@ def test_what_a_gradient_appends_is_verified_and_undone(
                 lambda: br.jvp([y], [given], [given]),
             ):
                 with pytest.raises(
-                    VerifyError, match=r"no variable `nowhere` .*\n.*op `broken`"
+                    VerifyError, match=r"unknown variable `nowhere`.*\n.*op `broken`"
                 ):
                     differentiate()
                 assert program.current.ops == before
@@ -353,6 +353,6 @@ def test_what_an_optimizer_appends_is_verified_and_undone(
         monkeypatch.setattr(
             Program, "update", lambda self, name, value: self.updates.update({name: "nowhere"})
         )
-        with pytest.raises(VerifyError, match="`nowhere`, is no variable of block 0"):
+        with pytest.raises(VerifyError, match="`nowhere` is not a variable of block 0"):
             br.optimizer.sgd(0.1).minimize(loss)
         assert str(program) == before

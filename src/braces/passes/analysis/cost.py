@@ -155,7 +155,7 @@ class ProgramCost:
         ]
         lines += [f"  {line}" for line in columns(cells, right=(0,))]
         if self.untold:
-            lines.append(f"  one operation for each number: {', '.join(self.untold)}")
+            lines.append(f"  estimated as one operation per element: {', '.join(self.untold)}")
         return "\n".join(lines)
 
 

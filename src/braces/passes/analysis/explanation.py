@@ -90,11 +90,11 @@ class ConstructChange:
 
     def _summary(self) -> str:
         if self.same:
-            return "as it was"
+            return "unchanged"
         if self.before is None:
             return f"new, {self._inside}"
         if self.after is None:
-            return "gone"
+            return "removed"
         instead = "" if self.before == self.after else f" in place of {self.before}"
         return f"changed, {self._inside}{instead}"
 

@@ -197,9 +197,9 @@ def program_cost(program: ProgramDef) -> ProgramCost:
         peak = peak_bytes(program)
     except ShapeError as error:
         raise ShapeError(
-            "What the program takes depends on more than the text of a size holds.",
+            "the cost of the program is too complex as a symbolic size.",
             given=error.what,
-            fix="Say what its sizes are: prog.cost(sizes={'batch': 32}).",
+            fix="Pass numbers for symbols: prog.cost(sizes={'batch': 32}).",
         ) from None
     return ProgramCost(total, tuple(counter.found), peak)
 
@@ -246,7 +246,8 @@ def check_sizes(program: ProgramDef, requested: Any) -> Mapping[str, int]:
     for name, size in sizes.items():
         if type(size) is not int or size < 0:
             raise ShapeError(
-                f"{size!r:.80} is no size of `{name}`.", fix="Say sizes={'batch': 32}."
+                f"expected an integer of at least 0 for the size `{name}`, got {size!r:.80}.",
+                fix="Write sizes={'batch': 32}.",
             )
     known = _names(program) if sizes else set[str]()
     for name in sizes:

@@ -233,7 +233,7 @@ def check_trips(count: int | None, what: str, least: int = 1) -> int | None:
     if count is None or count >= least:
         return count
     raise ProgramError(
-        f"{what}={count!r} is not a number of trips.",
+        f"{what}={count!r} is not a valid iteration count.",
         fix=f"Use an integer of at least {least}.",
     )
 
@@ -284,7 +284,7 @@ def checkpoint(every: int, *loops: str) -> Pass:
     return Pass(
         "checkpoint",
         run,
-        f"Cut loops into segments of {every} trips, of which gradients keep the beginnings.",
+        f"Checkpoint loops: gradients save the carries once in {every} iterations.",
         trusted=True,
     )
 

@@ -201,11 +201,11 @@ def _resolve_name(program: Builder, argument: object) -> object:
 
 def _check_differentiable(var: object) -> Var:
     if not isinstance(var, Var):
-        raise GradientError(f"{var!r:.80} is not a variable of a program.")
+        raise GradientError(f"expected a variable of a program, got {var!r:.80}.")
     if not has_cotangent(var.type):
         raise GradientError(
-            f"`{var.name}` has no gradient: its dtype is not a float.",
+            f"`{var.name}` is not differentiable: its dtype is not a float.",
             given=f"{var.name}: {var.type}",
-            fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
+            fix="For a continuous value, use br.cast(x, 'float32') before the computation.",
         )
     return var.read()

@@ -251,7 +251,10 @@ def build_jvp(
 ) -> list[Var | None]:
     """Return the directional derivatives of targets; see `jvp`."""
     if len(inputs) != len(tangents) or not targets:
-        raise GradientError(f"There are {len(inputs)} inputs and {len(tangents)} tangents.")
+        raise GradientError(
+            f"expected one tangent for each input, got {len(inputs)} inputs and "
+            f"{len(tangents)} tangents."
+        )
     with derivative_block(targets, inputs) as (host, ends, starts):
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, tangents, strict=True):
@@ -287,8 +290,8 @@ def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTabl
 def _check_tangent(var: Var, tangent: Var) -> Var:
     if tangent.type != var.type:
         raise GradientError(
-            f"The tangent of `{var.name}` has another type.",
+            f"type mismatch between `{var.name}` and its tangent.",
             given=f"{var.name}: {var.type}   tangent: {tangent.type}",
-            fix="A tangent has the dtype and shape of its variable.",
+            fix="Pass a tangent with the dtype and shape of its variable.",
         )
     return tangent

@@ -73,7 +73,7 @@ def gradients(
         grad_names = [f"{name}_grad" for name in starts]
         return _with_derivatives(program, builder, grad_names, input_vars, grads)
 
-    doc = f"Give the gradients of {', '.join(ends)} with respect to {', '.join(starts)}."
+    doc = f"Compute the gradients of {', '.join(ends)} with respect to {', '.join(starts)}."
     return Pass("gradients", run, doc, trusted=True)
 
 
@@ -114,7 +114,7 @@ def jvp(
         tangent_names = [f"{name}_tangent" for name in ends]
         return _with_derivatives(program, builder, tangent_names, target_vars, tangent_vars)
 
-    doc = f"Give the tangents of {', '.join(ends)} where {', '.join(starts)} moves."
+    doc = f"Compute the tangents of {', '.join(ends)} from those of {', '.join(starts)}."
     return Pass("jvp", run, doc, trusted=True)
 
 
@@ -126,8 +126,8 @@ def gradients_of(target: str, *inputs: str) -> Pass:
     """
     if not inputs:
         raise GradientError(
-            f"There is no input for the gradient of `{target}`.",
-            fix="Name the target, and then each input: gradients:loss,w,b.",
+            f"missing input for the gradient of `{target}`.",
+            fix="Write the target and then the inputs: gradients:loss,w,b.",
         )
     return gradients(target, inputs)
 
@@ -140,9 +140,9 @@ def jvp_of(target: str, *moves: str) -> Pass:
     """
     if not moves or len(moves) % 2:
         raise GradientError(
-            f"Not each input has a tangent behind it, for the tangent of `{target}`.",
+            f"expected pairs of an input and its tangent for the tangent of `{target}`.",
             given=", ".join(map(str, moves)) or "no inputs",
-            fix="Name the target, and then each input with its tangent: jvp:loss,w,way.",
+            fix="Write the target and then each input with its tangent: jvp:loss,w,way.",
         )
     return jvp(target, moves[::2], moves[1::2])
 
@@ -155,8 +155,8 @@ def _name(argument: object) -> str:
     name = argument.name if isinstance(argument, Var | VarInfo) else argument
     if not isinstance(name, str) or not name:
         raise GradientError(
-            f"{argument!r:.80} is no variable and no name of one.",
-            fix='Name variables of the main block: br.passes.gradients("loss", ["w", "b"]).',
+            f"expected a variable or its name, got {argument!r:.80}.",
+            fix='Pass variables of the main block: br.passes.gradients("loss", ["w", "b"]).',
         )
     return name
 

@@ -279,8 +279,9 @@ def build_vjp(
     """Return the gradients of targets for given cotangents; see `gradients`."""
     if len(cotangents) != len(targets) or not targets:
         raise GradientError(
-            f"There are {len(targets)} targets and {len(cotangents)} target gradients.",
-            fix="Give one target gradient for each target, or none at all.",
+            f"expected one target gradient for each target, got {len(targets)} targets and "
+            f"{len(cotangents)} target gradients.",
+            fix="Pass one target gradient for each target, or omit them.",
         )
     with derivative_block(targets, inputs) as (host, ends, starts):
         seeds = [
@@ -333,9 +334,9 @@ def _initial_cotangent(target: Var, grad: Operand | None) -> Var:
         grad = as_var(grad, target.dtype)
     if grad.type != target.type:
         raise GradientError(
-            f"The target gradient of `{target.name}` has another type.",
+            f"type mismatch between `{target.name}` and its target gradient.",
             given=f"{target.name}: {target.type}   gradient: {grad.type}",
-            fix="A target gradient has the dtype and shape of its target.",
+            fix="Pass a target gradient with the dtype and shape of its target.",
         )
     return grad
 
@@ -357,7 +358,7 @@ def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> d
     (loss,) = differentiable_vars([loss])
     if loss.shape:
         raise GradientError(
-            "A loss must be a scalar.",
+            f"the loss must be a scalar, got rank {len(loss.shape)}.",
             given=f"{loss.name}: {loss.type}",
             fix="Reduce it with br.mean or br.sum.",
         )

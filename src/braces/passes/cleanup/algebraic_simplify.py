@@ -179,5 +179,5 @@ def _axis_order(op: Op, place: InsertionPoint) -> tuple[int, ...]:
 
 
 CANONICALIZE = Pass(
-    "canonicalize", simplify_program, "Remove operators that change nothing.", trusted=True
+    "canonicalize", simplify_program, "Remove operators that return their input.", trusted=True
 )

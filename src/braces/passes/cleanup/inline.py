@@ -85,6 +85,6 @@ INLINE = Pass("inline", inline_blocks, "Inline plain blocks.", trusted=True)
 INLINE_IN_LOOPS = Pass(
     "inline_in_loops",
     inline_in_loops,
-    "Inline plain blocks that stand in loops.",
+    "Inline plain blocks in loops.",
     trusted=True,
 )

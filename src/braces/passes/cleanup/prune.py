@@ -134,7 +134,7 @@ def _defined_sizes(infos: Iterable[VarInfo]) -> set[str]:
 PRUNE = Pass(
     "prune",
     prune_program,
-    "Keep what the results need, with the updates that go with it.",
+    "Keep the operators and updates that belong to the results.",
     trusted=True,
 )
 
@@ -184,7 +184,7 @@ def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef
     for name in names:
         if name not in whole.main.vars:
             raise UnknownNameError(
-                f"There is no variable `{name}` in the main block.",
+                f"unknown variable `{name}` in the main block.",
                 fix=suggest(name, whole.main.vars),
             )
     return names, whole

@@ -67,8 +67,7 @@ def save_initial_values(builder: Builder) -> None:
         return
     if held is None:
         raise ProgramError(
-            f"A pass makes `{added[0]}`, a variable that outlives runs, where nothing sets its "
-            "first value.",
+            f"a pass created the persistable variable `{added[0]}`, without initial value.",
             given=", ".join(added[:8]),
             fix="Apply the pass to the program, `new = the_pass(prog)`, and run "
             "exe.init(new, scope, missing_only=True).",

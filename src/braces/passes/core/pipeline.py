@@ -69,12 +69,12 @@ class Pass:
         name, run = cast("tuple[Any, Any]", (self.name, self.run))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ProgramError(
-                f"{name!r:.80} cannot be the name of a pass.",
-                fix="Names begin with a letter or `_`; letters, digits and `_ . -` follow.",
+                f"invalid name of a pass: {name!r:.80}.",
+                fix="Begin with a letter or `_`, followed by letters, digits and `_ . -`.",
             )
         if not callable(run):
             raise ProgramError(
-                f"The pass `{name}` needs a function, not {run!r:.80}.",
+                f"expected a function for the pass `{name}`, got {run!r:.80}.",
                 fix='Write br.passes.Pass("name", function), from ProgramDef to ProgramDef.',
             )
         if not self.doc:
@@ -93,8 +93,8 @@ class Pass:
         builder = cast("Any", program)
         if not isinstance(builder, Builder):
             raise ProgramError(
-                f"A pass takes a program, not {builder!r:.80}.",
-                fix=f"Write {self.name}(prog); its `run` takes a description.",
+                f"expected a program, got {builder!r:.80}.",
+                fix=f"Write {self.name}(prog); its `run` takes a ProgramDef.",
             )
         with hold_initial_values(program.startup) as held:
             new_program = program.like(run_pass(self, program.definition))
@@ -129,7 +129,7 @@ class Passes(tuple[Pass, ...]):
         for name in removed_names:
             if name not in names:
                 raise UnknownNameError(
-                    f"There is no pass {name!r:.80} to leave out.",
+                    f"the pipeline has no pass {name!r:.80}.",
                     fix=suggest(str(name), names),
                 )
         return Passes(pass_ for pass_ in self if pass_.name not in removed_names)
@@ -205,14 +205,14 @@ def run_pass(pass_: Pass, program: ProgramDef) -> ProgramDef:
         raise _with_place(error, f"in the pass `{pass_.name}`") from error.__cause__
     except Exception as error:
         raise ProgramError(
-            f"The pass `{pass_.name}` failed: {type(error).__name__}: {error}",
-            fix="Mend it, or leave it out of the passes.",
+            f"the pass `{pass_.name}` failed: {type(error).__name__}: {error}",
+            fix="Correct it, or remove it from the passes.",
         ) from error
     if not isinstance(new_program, ProgramDef):
         raise ProgramError(
-            f"The pass `{pass_.name}` made no ProgramDef.",
+            f"the pass `{pass_.name}` must return a ProgramDef.",
             given=f"{new_program!r:.80}",
-            fix="Return the program that it is given, or program.with_(main=..., updates=...).",
+            fix="Return its argument, or program.with_(main=..., updates=...).",
         )
     if new_program is not program and (not pass_.trusted or os.environ.get(VERIFY)):
         try:
@@ -267,16 +267,16 @@ def _check_interface(pass_: Pass, before: ProgramDef, after: ProgramDef) -> None
     result_count, expected_count = len(after.main.results), len(before.main.results)
     if result_count != expected_count:
         raise _interface_error(
-            pass_, f"gives {result_count} results where {expected_count} are fetched"
+            pass_, f"returned {result_count} results; expected {expected_count}"
         )
     for old, new in zip(before.main.results, after.main.results, strict=True):
         was, is_ = before.main.vars[old].type, after.main.vars[new].type
         if was != is_:
             raise _interface_error(
-                pass_, f"changes the type of the fetch `{old}`", f"{was}   {is_}"
+                pass_, f"changed the type of the fetch `{old}`", f"{was}   {is_}"
             )
     for name in before.updates.keys() ^ after.updates.keys():
-        verb = "drops the" if name in before.updates else "adds an"
+        verb = "removed the" if name in before.updates else "added an"
         raise _interface_error(pass_, f"{verb} update of `{name}`")
     if not pass_.trusted:
         _check_declarations(pass_, before, after)
@@ -286,18 +286,20 @@ def _check_declarations(pass_: Pass, before: ProgramDef, after: ProgramDef) -> N
     """Check that data and persistable variables have their old declarations, or are gone."""
     for name, info in after.main.vars.items():
         if info.kind != VALUE and info != (old := before.main.vars.get(name)):
-            old_text = f"before: {old.kind} {old.type}   " if old else "before: nothing   "
+            old_text = f"before: {old.kind} {old.type}   " if old else "before: none   "
             raise _interface_error(
-                pass_, f"declares `{name}` anew", f"{old_text}after: {info.kind} {info.type}"
+                pass_,
+                f"changed the declaration of `{name}`",
+                f"{old_text}after: {info.kind} {info.type}",
             )
 
 
 def _interface_error(pass_: Pass, what: str, difference: str | None = None) -> ProgramError:
     return ProgramError(
-        f"The pass `{pass_.name}` {what}.",
+        f"the pass `{pass_.name}` {what}.",
         given=difference,
-        fix="A pass of an executor keeps the results of block 0 and all updates; one that does "
-        f"not is called with the program: {pass_.name}(prog).",
+        fix="Keep the results of block 0 and all updates in a pass of an executor; call any "
+        f"other pass with the program: {pass_.name}(prog).",
     )
 
 
@@ -315,8 +317,8 @@ def as_passes(passes: Any) -> tuple[Pass, ...]:
     what = non_passes[0] if non_passes else passes
     fix = "Write passes=(br.passes.dce,), or passes=() for none."
     if non_passes and callable(what):
-        fix = 'Make it one: br.passes.Pass("name", function).'
-    raise ProgramError(f"{what!r:.80} is no pass or tuple of passes.", fix=fix)
+        fix = 'Write br.passes.Pass("name", function).'
+    raise ProgramError(f"expected a pass or a tuple of passes, got {what!r:.80}.", fix=fix)
 
 
 def _is_sequence(argument: object) -> bool:

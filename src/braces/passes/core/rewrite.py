@@ -343,8 +343,7 @@ class InsertionPoint:
         hidden = next((n for n in names.values() if any(n in b.vars for b in inner)), None)
         if hidden is not None:
             raise ProgramError(
-                f"`{hidden}` is to be read within `{op.name}`, where another variable has this "
-                "name.",
+                f"`{hidden}` is shadowed by another variable inside `{op.name}`.",
                 fix="Build a variable with a new name, or rename the inner one.",
             )
         return rename_op(op, names)

@@ -39,13 +39,13 @@ def extract_condition(body: Body, name: str) -> tuple[Body, Body]:
     for _, op in all_ops(needed):
         if OPS.get(op.type).random:
             raise ProgramError(
-                "The condition of a while draws random numbers.",
+                "the loop condition draws random numbers.",
                 given=op.describe(),
-                fix="Draw in the body and carry the result in a memory.",
+                fix="Draw in the body, and pass the result in a memory.",
             )
     if index in free_names(needed.with_(vars={})):
         raise ProgramError(
-            "The condition of a while reads the number of the trip.",
-            fix="Count in a memory of your own.",
+            "the loop condition reads the iteration index.",
+            fix="Count iterations in a memory.",
         )
     return eliminate(body, body.results), fit_interface(needed, memories, [name])

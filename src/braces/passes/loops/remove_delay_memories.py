@@ -132,6 +132,6 @@ def _find_mirrored(
 REMOVE_DELAY_MEMORIES = Pass(
     "remove_delay_memories",
     remove_delay_memories,
-    "Replace memories that only delay a value by slices of it.",
+    "Replace carries that only delay a scanned input.",
     trusted=True,
 )

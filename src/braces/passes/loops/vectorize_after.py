@@ -274,6 +274,6 @@ def _remaining_loop(
 VECTORIZE_AFTER = Pass(
     "vectorize_after",
     vectorize_after,
-    "Vectorize after a loop the operators that no later iteration needs.",
+    "Vectorize after a loop the operators that no carry depends on.",
     trusted=True,
 )

@@ -154,6 +154,6 @@ def _remaining_loop(trips: IterationSpace, op: Op, moved: list[Op]) -> Replaceme
 VECTORIZE_BEFORE = Pass(
     "vectorize_before",
     vectorize_before,
-    "Vectorize before a loop the operators that depend on its slices alone.",
+    "Vectorize before a loop the operators that read only its scanned inputs.",
     trusted=True,
 )

@@ -48,6 +48,6 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
 MASK_PADDING = Pass(
     "mask_padding",
     mask_branches,
-    "Mask padding in operators that mix the rows of row-wise branches.",
+    "Mask padding in operators that mix the batch elements of row-wise branches.",
     trusted=True,
 )

@@ -143,7 +143,7 @@ def _count(program: Builder, table: SymbolTable, source: Op) -> Var:
     """Return the number of rows of the result of an operator."""
     definition = OPS.get(source.type)
     rule = definition.count_rule
-    assert rule is not None, "what makes room says how many there are"
+    assert rule is not None, "an operator with padding has a count rule"
     operands = {
         slot: tuple(var_of(program, table, name) for name in names)
         for slot, names in source.inputs.items()
@@ -158,6 +158,6 @@ def _pad_rows(program: ProgramDef) -> ProgramDef:
 PAD_ROW_COUNT = Pass(
     "pad_row_count",
     _pad_rows,
-    "Leave out of sums and the like what there is room for beyond rows that a run counts.",
+    "Pad data-dependent sizes, and mask the padding.",
     trusted=True,
 )

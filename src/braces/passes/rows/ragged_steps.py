@@ -208,10 +208,10 @@ def _check_batch_first(
     leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
     if not leads or not (step.named or (kinds and kinds[0] is not AxisKind.OTHER)):
         raise ShapeError(
-            f"`{name}` does not lead with the rows of the batch.",
-            given=f"{name}: {type_}   rows: {step.rows}",
-            fix="With lengths= or a stop for each row, memories and outputs have the batch as "
-            "their leading axis." + ("" if step.named else f" {ADVICE}"),
+            f"the first axis of `{name}` is not the batch axis.",
+            given=f"{name}: {type_}   batch size: {step.rows}",
+            fix="With lengths= or a stop for each batch element, put the batch axis first in "
+            "memories and outputs." + ("" if step.named else f" {ADVICE}"),
         )
 
 
@@ -247,8 +247,8 @@ def ragged_steps(by: str, *loops: str) -> Pass:
     """
     if not loops:
         raise ProgramError(
-            f"No loop is to have the lengths `{by}`.",
-            fix='Name the paths of loops: br.passes.ragged_steps("n", "loop_0").',
+            f"missing loops for the lengths `{by}`.",
+            fix='Pass the paths of loops: br.passes.ragged_steps("n", "loop_0").',
         )
 
     def rule(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
@@ -262,15 +262,13 @@ def ragged_steps(by: str, *loops: str) -> Pass:
     def run(program: ProgramDef) -> ProgramDef:
         var_names = {name for body, _ in all_bodies(program.main) for name in body.vars}
         if by not in var_names:
-            raise UnknownNameError(
-                f"There is no variable `{by}`.", fix=suggest(f"{by}", var_names)
-            )
+            raise UnknownNameError(f"unknown variable `{by}`.", fix=suggest(f"{by}", var_names))
         return rewrite_loops(program, loops, rule)
 
     return Pass(
         "ragged_steps",
         run,
-        f"Run the trips of loops only for the rows of which `{by}` says so.",
+        f"Limit the iterations of each batch element by the lengths `{by}`.",
         trusted=True,
     )
 
@@ -278,7 +276,7 @@ def ragged_steps(by: str, *loops: str) -> Pass:
 def _check_lengths(var: Var) -> Var:
     if not is_integer(var.dtype) or var.ndim != 1:
         raise ShapeError(
-            "Lengths must be an integer vector with one entry a row.",
+            f"expected an integer vector for the lengths, got {var.type}.",
             given=f"{var.name}: {var.type}",
         )
     return var

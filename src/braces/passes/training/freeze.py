@@ -60,7 +60,7 @@ def _match_names(program: ProgramDef, target: Any) -> list[str]:
     matches = [name for name in program.updates if fnmatchcase(name, pattern)]
     if not matches:
         raise UnknownNameError(
-            f"Nothing that moves is called `{pattern}`.",
+            f"no updated variable matches `{pattern}`.",
             fix=suggest(pattern, program.updates),
         )
     return matches

@@ -67,7 +67,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
     narrow = dtype_of(dtype)
     if not is_float(narrow) or narrow.itemsize != 2:
         raise DTypeError(
-            f"mixed_precision takes a 16-bit float, not {dtype!r:.60}.",
+            f"expected a 16-bit float dtype, got {dtype!r:.60}.",
             fix='Write br.passes.mixed_precision("bfloat16"), or "float16".',
         )
 
@@ -81,7 +81,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
     def run(program: ProgramDef) -> ProgramDef:
         return rewrite(program, rule)
 
-    return Pass("mixed_precision", run, "Multiply in 16 bits, and compute all else as it was.")
+    return Pass("mixed_precision", run, "Compute matrix products in 16 bits.")
 
 
 def _is_wide(op: Op, place: InsertionPoint) -> bool:
@@ -98,7 +98,7 @@ def _is_wide(op: Op, place: InsertionPoint) -> bool:
 
 def _dtype(name: str, place: InsertionPoint) -> DType:
     type_ = place.info(name).type
-    assert isinstance(type_, TensorType), "products are of arrays"
+    assert isinstance(type_, TensorType), "operands of products are arrays"
     return type_.dtype
 
 

@@ -57,8 +57,8 @@ def _value_names(main: Body, values: Any) -> dict[str, str]:
     }
     if not value_names:
         raise ProgramError(
-            f"No parameter has a value that is called `{prefix}…`.",
-            fix="Give {parameter: value}, as br.optimizer.ema gives it.",
+            f"no parameter has a variable with the prefix `{prefix}`.",
+            fix="Pass {parameter: value}, as br.optimizer.ema returns it.",
         )
     return value_names
 
@@ -71,24 +71,24 @@ def _check_value(main: Body, name: str, value: str) -> None:
     for var_name in (name, value):
         if var_name not in main.vars:
             raise UnknownNameError(
-                f"There is no variable `{var_name}` in the main block.",
+                f"unknown variable `{var_name}` in the main block.",
                 fix=suggest(var_name, main.vars),
             )
     info, value_info = main.vars[name], main.vars[value]
     if not info.persistable:
         raise ProgramError(
-            f"`{name}` is no parameter or state, so no value stands in its place.",
-            fix="Feed what is data; edit what is computed.",
+            f"`{name}` is not a parameter or state.",
+            fix="Replace parameters and states only.",
         )
     if info.type != value_info.type:
         raise ShapeError(
-            f"`{value}` cannot stand in the place of `{name}`.",
+            f"type mismatch between `{name}` and its replacement `{value}`.",
             given=f"{name}: {info.type}   {value}: {value_info.type}",
-            fix="It has the parameter's dtype and shape.",
+            fix="Use a value with the dtype and shape of the parameter.",
         )
     fed = [n for n in ancestors(main.ops, [value]) if main.vars[n].kind == DATA]
     if fed:
         raise ProgramError(
-            f"`{value}` follows from the data `{fed[0]}`, so it is no value of a parameter.",
-            fix="Compute it from parameters and states alone.",
+            f"`{value}` depends on the data `{fed[0]}`.",
+            fix="Compute the value from parameters and states only.",
         )

@@ -45,11 +45,11 @@ def _report_unknown(op: Op, report: Report, at: str) -> None:
     module = report.modules.get(op.type.partition(".")[0])
     origin, fix = None, did_you_mean(op.type, OPS.definitions)
     if module is not None:
-        origin = f"{op.type} does not come with Braces; it was defined in {module}"
-        fix = f"Import {module} first, or whatever defines the operator now."
+        origin = f"{op.type} was defined in {module}, not in Braces"
+        fix = f"Import {module}, or the module that defines the operator now."
     elif not fix:
-        fix = "If it is an operator of your own, import the module that defines it first."
-    report.say("B101", f"There is no operator `{op.type}`.", at=at, given=origin, fix=fix)
+        fix = "For a custom operator, import the module that defines it."
+    report.say("B101", f"unknown operator `{op.type}`.", at=at, given=origin, fix=fix)
 
 
 def check_captures(op: Op, report: Report, at: str) -> None:
@@ -58,7 +58,7 @@ def check_captures(op: Op, report: Report, at: str) -> None:
     if captured != op.captures():
         report.say(
             "B208",
-            f"The captures of `{op.name}` are not what its sub-blocks read from outside.",
+            f"the captures of `{op.name}` are not the outer names that its sub-blocks read.",
             at=at,
             given=f"stored: {_join_names(op.captures())}   computed: {_join_names(captured)}",
             fix="List each outer name once, in the order of first use.",
@@ -80,16 +80,24 @@ def _check_slots(
     known = list(map(_slot_name, slots))
     for name in names_by_slot:
         if name not in known:
-            what = f"{op.type} has no {kind} `{name}`."
+            what = f"unknown {kind} `{name}` of {op.type}."
             report.say("B102", what, at=at, fix=suggest(name, known))
     for slot in slots:
         names = names_by_slot.get(slot.name)
         if names is None and not slot.optional:
-            what = f"{op.type} lacks its {kind} `{slot.name}`."
+            what = f"missing {kind} `{slot.name}` of {op.type}."
             report.say("B103", what, at=at, fix="Add it.")
         elif names is not None and not slot.many and len(names) != 1:
-            what = f"The {kind} `{slot.name}` of {op.type} is one variable, not {len(names)}."
-            report.say("B104", what, at=at, fix="Leave the slot out where it is optional.")
+            what = (
+                f"expected one variable for the {kind} `{slot.name}` of {op.type}, "
+                f"got {len(names)}."
+            )
+            report.say(
+                "B104",
+                what,
+                at=at,
+                fix="Pass one variable, or omit the slot if it is optional.",
+            )
 
 
 def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None:
@@ -129,18 +137,23 @@ def _check_body(
     label: str, body: Body, wanted: Interface, unifier: Unifier, report: Report, at: str
 ) -> None:
     if len(body.params) != len(wanted.params):
-        what = (
-            f"`{label}` has {len(body.params)} parameters; it gets {len(wanted.params)} values."
+        what = f"`{label}` has {len(body.params)} parameters; expected {len(wanted.params)}."
+        report.say(
+            "B106",
+            what,
+            at=at,
+            fix="Declare one parameter for each value that the operator binds.",
         )
-        report.say("B106", what, at=at, fix="Give it a parameter for each value.")
     elif len(body.results) != wanted.results:
-        what = f"`{label}` has {len(body.results)} results; its owner reads {wanted.results}."
-        report.say("B107", what, at=at, fix="Return as many as the owner has outputs.")
+        what = f"`{label}` has {len(body.results)} results; expected {wanted.results}."
+        report.say(
+            "B107", what, at=at, fix="Return one result for each output of the operator."
+        )
     for name, bound in zip(body.params, wanted.params, strict=False):
         if not unifies(body.vars[name].type, bound, unifier):
             report.say(
                 "B503",
-                f"The parameter `{name}` of `{label}` is not of the type that is bound to it.",
+                f"type mismatch between parameter `{name}` of `{label}` and its value.",
                 at=at,
                 given=f"{name}: {body.vars[name].type}   bound: {bound}",
                 fix=f"Declare it as {bound}.",
@@ -185,7 +198,7 @@ def _infer_and_compare(
                 definition, input_types, op.attrs, wanted, context, outer
             )
     except OpDefinitionError as error:  # rules expect operands that the builder accepts
-        what = f"{op.type} cannot take these inputs and attributes: {error.what}"
+        what = f"invalid inputs or attributes of {op.type}: {error.what}"
         report.say("B502", what, at=at, given=_format_inputs(op, input_types))
         return
     except BracesError as error:
@@ -193,7 +206,7 @@ def _infer_and_compare(
         report.say("B502", error.what, at=at, given=given_text, fix=error.fix)
         return
     except Exception as error:  # inference of operators that own blocks
-        what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
+        what = f"invalid inputs or attributes of {op.type}: {error!r:.80}"
         report.say("B502", what, at=at, given=_format_inputs(op, input_types))
         return
     for slot in wanted if inferred else ():
@@ -221,14 +234,17 @@ def _compare(
 ) -> None:
     names = op.outputs[slot]
     if len(names) != len(inferred):
-        what = f"{op.type} gives {len(inferred)} variables in `{slot}`; {len(names)} are bound."
-        report.say("B501", what, at=at, fix="Bind each of them.")
+        what = (
+            f"{op.type} returns {len(inferred)} variables in `{slot}`, "
+            f"but {len(names)} are bound."
+        )
+        report.say("B501", what, at=at, fix="Bind one name for each variable.")
         return
     for name, declared, type_ in zip(names, visible.types(names), inferred, strict=True):
         if not unifies(declared, type_, unifier):
             report.say(
                 "B501",
-                f"`{name}` is not of the type that {op.type} gives it.",
+                f"declared type of `{name}` differs from the type that {op.type} infers.",
                 at=at,
                 given=f"declared: {declared}   inferred: {type_}",
                 fix=f"Declare it as {type_}.",

@@ -119,9 +119,9 @@ class _Verification:
         if main.params:
             self.report.say(
                 "B304",
-                f"The main block has parameters: {', '.join(main.params)}.",
+                f"the main block has parameters: {', '.join(main.params)}.",
                 at=self.at(""),
-                fix="Declare what is fed as data.",
+                fix="Declare them as data.",
             )
         visible = ScopeChain(main, None)
         self.block(visible, "")
@@ -176,7 +176,7 @@ class _Verification:
             if info is None or info.kind != ARGUMENT or body.params.count(name) > 1:
                 self.report.say(
                     "B207",
-                    f"The parameter `{name}` is not one argument of the block.",
+                    f"parameter `{name}` must be declared once, as an argument of the block.",
                     at=self.at(path),
                     given=f"{info.kind} {name}: {info.type}" if info else None,
                     fix="Declare each parameter once, with its type.",
@@ -190,17 +190,29 @@ class _Verification:
             )
 
         if info.kind == ARGUMENT and info.name not in body.params:
-            say("B207", "is an argument and no parameter.", "Add it to the block's parameters.")
+            say(
+                "B207",
+                "is an argument, but not a parameter of the block.",
+                "Add it to the block's parameters.",
+            )
         if info.kind not in (VALUE, ARGUMENT) and path:
-            say("B301", "is declared in an inner block.", "Declare it in block 0.")
+            say(
+                "B301",
+                "is data or persistable, but declared in an inner block.",
+                "Declare it in block 0.",
+            )
         if info.kind not in (VALUE, ARGUMENT) and isinstance(info.type, ListType):
-            say("B302", "is a list.", "Lists live within a run; feed and keep arrays.")
+            say("B302", "is data or persistable, but a list.", "Use an array.")
         if too_large(info.type):
-            say("B305", "takes 2^63 bytes or more.", "No machine holds it; use smaller sizes.")
+            say("B305", "takes 2^63 bytes or more.", "Use smaller sizes.")
         if not are_axes(info.type, info.axes):
-            say("B306", f"has axes {info.axes!r:.80}.", "Name each axis that has a number.")
+            say(
+                "B306",
+                f"has invalid axis names {info.axes!r:.80}.",
+                "Name only axes with a number.",
+            )
         if info.trainable and not _is_trainable(info):
-            say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
+            say("B303", "is trainable, but not a float parameter.", "Set trainable to false.")
 
     def bound(self, visible: ScopeChain, path: str) -> None:
         """Check that all declared values of a block are bound at its end."""
@@ -210,7 +222,7 @@ class _Verification:
             if name not in visible.ready:
                 self.report.say(
                     "B206",
-                    f"`{name}` is declared, and nothing binds it.",
+                    f"`{name}` is declared, but no operator binds it.",
                     at=self.at(path),
                     given=f"{name}: {info.type}",
                     fix="Remove the declaration, or add the operator that computes it.",
@@ -222,7 +234,7 @@ class _Verification:
         """Check an operator: name, reads, definition, sub-blocks, captures, outputs, types."""
         at, before = self.at(path, op), len(self.report.errors)
         if op.name in named:
-            what = f"Two operators of this block are called `{op.name}`."
+            what = f"duplicate operator name `{op.name}` in this block."
             self.report.say("B109", what, at=at, fix="Rename one of them.")
         named.add(op.name)
         for name in dict.fromkeys(op.reads()):
@@ -243,28 +255,28 @@ class _Verification:
     def check_read(self, name: str, visible: ScopeChain, at: str) -> None:
         owner = visible.owner(name)
         if owner is None:
-            what = f"There is no variable `{name}` here."
+            what = f"unknown variable `{name}`."
             self.report.say("B202", what, at=at, fix=suggest(name, visible.names()))
         elif name not in owner.ready:
             what = f"`{name}` is read before it is bound."
-            fix = "Put the operator that binds it before those that read it."
+            fix = "Move the operator that binds it before its readers."
             if owner.around and owner.around.owner(name):
-                fix = "An outer block has this name too; rename the inner variable."
+                fix = "Rename the inner variable: an outer block has the same name."
             self.report.say("B203", what, at=at, fix=fix)
 
     def check_bind(self, name: str, visible: ScopeChain, at: str) -> None:
         info = visible.body.vars.get(name)
         if info is None:
-            what = f"`{name}` is bound, and not declared in this block."
+            what = f"`{name}` is bound, but not declared in this block."
             fix = f"Declare it: `{name}: TYPE`."
             self.report.say("B201", what, at=at, fix=fix)
         elif info.kind != VALUE:
-            what = f"`{name}` is {info.kind}, and an operator binds it."
-            fix = "Bind another name; the updates of a program change what persists."
+            what = f"an operator binds `{name}`, which is declared as {info.kind}."
+            fix = "Bind another name; use updates to change persistable variables."
             self.report.say("B205", what, at=at, fix=fix)
         elif name in visible.ready:
             what = f"`{name}` is bound twice in this block."
-            self.report.say("B204", what, at=at, fix="Give one of the two another name.")
+            self.report.say("B204", what, at=at, fix="Rename one of the two.")
         visible.ready.add(name)
 
     # ---- updates -----------------------------------------------------------------------------
@@ -273,14 +285,14 @@ class _Verification:
         at = f"{self.place}update {target} = {value}"
         held, new = visible.info(target), visible.info(value)
         if held is None or not held.persistable:
-            what = f"`{target}` is no persistable variable of block 0."
+            what = f"the update target `{target}` is not a persistable variable of block 0."
             fix = "Update parameters and states only."
             self.report.say("B401", what, at=at, fix=fix)
         if new is None:
-            what = f"The next value, `{value}`, is no variable of block 0."
+            what = f"the next value `{value}` is not a variable of block 0."
             self.report.say("B402", what, at=at, fix=suggest(value, visible.body.vars))
         if held and new and not unifies(held.type, new.type, self.unifier):
-            what = f"The next value of `{target}` has another type."
+            what = f"type mismatch between `{target}` and its next value."
             types = f"{target}: {held.type}   {value}: {new.type}"
             self.report.say("B403", what, at=at, given=types, fix="Cast or reshape it.")
 
@@ -299,10 +311,10 @@ def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
         if held and first and not _types_agree(held, first):
             report.say(
                 "B404",
-                f"The startup program sets `{name}` to another type than the program declares.",
+                f"type mismatch of `{name}` between the program and its startup program.",
                 at=f"startup, update {name}",
                 given=f"program: {held.type}   startup: {first.type}",
-                fix="Make both declarations the same.",
+                fix="Declare the same type in both programs.",
             )
 
 
