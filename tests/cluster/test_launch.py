@@ -360,11 +360,9 @@ def test_processes_compare_train_together_and_end_together(
 
 def check_compared(logs: list[str]) -> None:
     """All say the same of what differs, and who came say who did not."""
-    differ = (
-        "The processes do not have the same data.\n  given: process 0: of 0; process 1: of 1"
-    )
+    differ = "the data differs between processes.\n  given: process 0: of 0; process 1: of 1"
     assert all(differ in text for text in logs)
-    late = "Process 0 did not come to compare the late within 0.5 s."
+    late = "Process 0 did not compare the late within 0.5 s."
     assert [late in text for text in logs] == [False] + [True] * (len(logs) - 1)
 
 
@@ -377,7 +375,7 @@ def check_trained(logs: list[str]) -> None:
     bad, other, rows = refusals(logs[0])
     assert bad.startswith("IndexRangeError: An id of an embedding is out of range.")
     for error, told in ((other, ("program", 16)), (rows, ("program", 32))):
-        assert error.startswith(f"ClusterError: The processes do not have the same {told[0]}.")
+        assert error.startswith(f"ClusterError: the {told[0]} differs between processes.")
         assert re.search(
             rf"process(es)? 0.*: .* of .*x: f32\[{told[1]},16\].*; process 1", error
         )

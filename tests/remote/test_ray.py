@@ -35,7 +35,7 @@ def test_an_actor_gives_what_a_run_here_gives_also_when_it_was_killed() -> None:
     with br.remote.worker("ray") as one:
         one.load(program, scope)
         same(one.run(feeds[0], drawn), exe.run(program, scope, feeds[0], drawn))
-        with pytest.raises(br.FeedError, match="wrong shape"):
+        with pytest.raises(br.FeedError, match="shape mismatch of the feed `x`"):
             one.run({"x": [[1.0]]}, drawn)
         kill(one)
         same(one.run(feeds[1], drawn), exe.run(program, scope, feeds[1], drawn))

@@ -168,7 +168,7 @@ def test_an_array_on_another_device_is_refused(scope: Scope) -> None:
     assert not w.initialized
     with br.Program() as prog:
         y = br.data("x", [2], dtype="float64") * 2.0
-    with pytest.raises(FeedError, match="cannot become"):
+    with pytest.raises(FeedError, match="cannot convert the feed `x`"):
         br.Executor(mode="interpret").run(prog, scope, {"x": given}, y)
 
 

@@ -143,7 +143,7 @@ def test_gradients_are_those_of_the_loss(tmp_path: Path) -> None:
     for wrong, words in (
         ({"feed": feed}, "Gradients need values"),
         ({"scope": scope, "feed": feed}, "Nothing says"),
-        ({"scope": scope, "feed": {}, "loss": loss}, "needs data"),
+        ({"scope": scope, "feed": {}, "loss": loss}, "missing feeds"),
         ({"scope": scope, "feed": feed, "loss": "losss"}, "losss"),
     ):
         with pytest.raises(br.BracesError, match=words):

@@ -60,7 +60,7 @@ class BlockRunner:
         for name in names:
             if name not in known:
                 raise UnknownNameError(
-                    f"The block has no variable `{name}`.", fix=suggest(name, known)
+                    f"unknown variable `{name}` of the block.", fix=suggest(name, known)
                 )
         values = self._run(names, scope, device)
         scope.put_all(names, values)
@@ -107,8 +107,8 @@ def _read_value(scope: Scope, info: VarInfo) -> Any:
     variable = scope.find_var(info.name)
     if variable is None or not variable.initialized:
         raise UninitializedError(
-            f"The block reads `{info.name}`, which has no value in this scope.",
+            f"uninitialized variable `{info.name}` in this scope.",
             given=f"{info.name}: {info.type}",
-            fix=f"Set it first: scope.var({info.name!r}).set(array).",
+            fix=f"Set its value: scope.var({info.name!r}).set(array).",
         )
     return variable.raw

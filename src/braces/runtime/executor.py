@@ -93,9 +93,7 @@ class Executor(Hinted):
         passes: Sequence[Pass] | None = None,
     ) -> None:
         if mode not in BACKENDS:
-            raise ProgramError(
-                f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
-            )
+            raise ProgramError(f"unknown mode {mode!r}.", fix="Use 'compile' or 'interpret'.")
         self.mode = mode
         self.device_name = device
         self.layout = validate_layout(layout, device)

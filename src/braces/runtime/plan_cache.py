@@ -175,7 +175,9 @@ def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> 
         FeedError: The feed is not a dict, or has data that is unknown or of another type.
     """
     if type(feed) is not dict and not isinstance(feed, Mapping):
-        raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
+        raise FeedError(
+            f"expected a dict for feed, got {feed!r:.80}.", fix="Pass feed={'x': array, …}."
+        )
     feeds: dict[str, Any] = {}  # `dict[str, Any]()` takes ten times as long
     dtypes, more = plan.dtypes, None
     if feed.keys() != dtypes.keys():

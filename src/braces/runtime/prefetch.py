@@ -89,8 +89,8 @@ def _get_iterator(batches: Any) -> Iterator[Any]:
         return iter(batches)
     except TypeError:
         raise FeedError(
-            f"{batches!r:.80} cannot be read batch by batch.",
-            fix="Give a list or a generator of feeds: [{'x': array, …}, …].",
+            f"expected an iterable of batches, got {batches!r:.80}.",
+            fix="Pass a list or a generator of feeds: [{'x': array, …}, …].",
         ) from None
 
 
@@ -167,9 +167,7 @@ def check_prefetch_count(ahead: Any) -> int:
         ProgramError: The argument is not such a number.
     """
     if type(ahead) is not int or ahead < 1:
-        raise ProgramError(
-            f"ahead={ahead!r:.80} is no number of batches.", fix="Use an integer from 1."
-        )
+        raise ProgramError(f"invalid ahead={ahead!r:.80}.", fix="Use an integer of at least 1.")
     return ahead
 
 
@@ -182,7 +180,9 @@ def prepare_batch(
         FeedError: The batch is not a dict, or has unknown data, or data of another type.
     """
     if not isinstance(batch, Mapping):
-        raise FeedError(f"A batch is {batch!r:.80}, and no dict.", fix="Give {'x': array, …}.")
+        raise FeedError(
+            f"expected a dict for a batch, got {batch!r:.80}.", fix="Pass {'x': array, …}."
+        )
     feed = {k.name if isinstance(k, Var) else k: v for k, v in batch.items()}
     own = padding.pad(
         {name: _copy_converted(declared, name, value) for name, value in feed.items()}
@@ -207,7 +207,7 @@ def _move_to_devices(
 
 def _copy_converted(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:
     if name not in declared:
-        raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
+        raise FeedError(f"unknown data `{name}`.", fix=suggest(name, declared))
     array = convert_feed(declared[name], value)
     same = isinstance(array, np.ndarray) and np.may_share_memory(array, value)
     return np.array(array) if same else array

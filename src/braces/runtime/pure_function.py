@@ -74,8 +74,8 @@ class PureFunction:
             conflict = bind_sizes(info.type, np.shape(inputs[name]), sizes)
             if conflict is not None:
                 raise ShapeError(
-                    f"`{name}` has the shape {list(np.shape(inputs[name]))}: {conflict}.",
-                    given=f"{name}: {info.type}",
+                    f"shape mismatch of `{name}`: {conflict}.",
+                    given=f"{name}: declared {info.type}, got {list(np.shape(inputs[name]))}",
                 )
         return self.run_flat(inputs, sizes)
 
@@ -128,9 +128,9 @@ class PureFunction:
         for site, code in zip(self._sites.values(), np.asarray(status).tolist(), strict=True):
             if code and site.history:
                 raise RunError(
-                    f"The loop has more trips than there is room for: {code}.",
+                    f"the loop has {code} iterations, more than its capacity.",
                     at=describe_location(block_path(site.path, site.op), site.op),
-                    fix=f"Make the function with more: to_jax(room={code}).",
+                    fix=f"Raise the capacity: to_jax(room={code}).",
                 )
             if code:
                 failure = site.failure(code)
@@ -143,19 +143,18 @@ def _refuse_unknown_sizes(plan: Plan, sites: Sequence[CheckPoint], room: int) ->
     """Refuse data-dependent sizes and lists of unknown length."""
     if plan.learned:
         raise ProgramError(
-            f"The size `{plan.learned[0]}` follows from values, which a function of JAX does "
-            "not know when it is compiled.",
+            f"data-dependent size `{plan.learned[0]}` is unsupported in a JAX function.",
             at=user_line(),
-            fix="Run the program with an executor, or fetch what does not need it.",
+            fix="Run the program with an executor, or fetch other variables.",
         )
     history_site = next((site for site in sites if site.history), None)
     if history_site is not None and not room:
         raise ProgramError(
-            "The program keeps what a loop computes whose trips only a run knows.",
+            "the program saves the iterations of a loop with an unknown iteration count.",
             at=describe_location(
                 block_path(history_site.path, history_site.op), history_site.op
             ),
-            fix="Say for how many trips there shall be room: to_jax(room=1000).",
+            fix="Pass the maximum number of iterations: to_jax(room=1000).",
         )
     assert all(isinstance(info.type, TensorType) for info in plan.reads.values())
 
@@ -167,13 +166,13 @@ def _select_inputs(
     for name in wanted:
         if name not in inputs:
             raise UnknownNameError(
-                f"The function needs a {what} for `{name}`.",
+                f"missing {what} `{name}` of the function.",
                 given=", ".join(inputs) or "nothing",
-                fix=suggest(name, inputs) or f"It has the type {wanted[name].type}.",
+                fix=suggest(name, inputs) or f"Pass {wanted[name].type}.",
             )
     unknown = [name for name in inputs if name not in wanted]
     if what == "feed" and unknown:
         raise UnknownNameError(
-            f"The function reads no feed `{unknown[0]}`.", fix=suggest(unknown[0], wanted)
+            f"unknown feed `{unknown[0]}` of the function.", fix=suggest(unknown[0], wanted)
         )
     return {name: inputs[name] for name in wanted}

@@ -242,7 +242,7 @@ def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
         (["--feed", "x=[1]", "--fetch", "w"], "Unknown name `w`"),
         ([], "Missing feeds: `x`: f32[b]."),
         ([], "Add --feed x=@FILE.npy, or --feed x=random."),
-        (["--feed", "x=[[1]]"], "wrong shape"),
+        (["--feed", "x=[[1]]"], "shape mismatch of the feed `x`"),
     ],
 )
 def test_mistakes_are_told(

@@ -243,7 +243,7 @@ def test_lists_that_begin_in_a_trip_have_derivatives() -> None:
 def test_a_list_is_not_fetched(mode: str) -> None:
     with br.Program() as prog:
         xs = br.lists.create([2])
-    with pytest.raises(br.ProgramError, match="lives within a run"):
+    with pytest.raises(br.ProgramError, match="cannot fetch the list"):
         br.Executor(mode=mode).run(prog, br.Scope(), fetch=xs)
 
 

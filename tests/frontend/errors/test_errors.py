@@ -223,7 +223,7 @@ def test_a_number_that_the_declared_dtype_cannot_hold_is_refused(
     with br.Program() as program:
         x = br.data("x", np.shape(value), dtype)
     exe, scope = br.Executor(mode="interpret"), br.Scope()
-    with pytest.raises(br.FeedError, match=f"not fit into {dtype}"):
+    with pytest.raises(br.FeedError, match=f"a value is not representable in {dtype}"):
         exe.run(program, scope, {"x": value}, fetch=x)
     assert exe.run(program, scope, {"x": np.zeros_like(value).tolist()}, fetch=x).dtype == dtype
 
@@ -232,7 +232,9 @@ def test_a_number_that_the_declared_dtype_cannot_hold_is_refused(
 def test_what_is_no_variable_cannot_be_fetched(prog: br.Program, fetch: Any) -> None:
     exe, scope = br.Executor(mode="interpret"), br.Scope()
     run = lambda: exe.run(prog, scope, FED, fetch=fetch)  # noqa: E731
-    refuse(prog, br.ProgramError, run, "cannot be fetched", "or their names")
+    refuse(
+        prog, br.ProgramError, run, "expected a variable or its name as fetch", "or their names"
+    )
 
 
 def test_a_fetch_that_does_not_exist_is_refused(mode: str, prog: br.Program) -> None:

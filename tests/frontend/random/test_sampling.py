@@ -234,7 +234,7 @@ def test_a_seed_holds_where_a_run_is_repeated_with_more_room(mode: str) -> None:
 def test_what_is_no_seed_is_refused(seed: Any, mode: str) -> None:
     prog, out = sampler()
     runs = Runs(mode, prog)
-    with pytest.raises(br.ProgramError, match="is not a seed"):
+    with pytest.raises(br.ProgramError, match="invalid seed="):
         runs.exe.run(prog, runs.scope, {"x": ONES}, out, seed=seed)
     np.testing.assert_array_equal(runs.scope.var("random_state").value, [0, 0])
 

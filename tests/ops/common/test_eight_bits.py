@@ -66,7 +66,7 @@ def test_nothing_is_computed_with_them(short: str) -> None:
 def test_they_are_fed_as_they_are(short: str) -> None:
     with br.Program() as program:
         x = br.data("x", [2], short)
-    with pytest.raises(FeedError, match="what is only stored is fed as it is"):
+    with pytest.raises(FeedError, match="storage dtypes are not converted, got float32"):
         br.Executor().run(program, br.Scope(), feed={"x": np.ones(2, "f4")}, fetch=x)
 
 

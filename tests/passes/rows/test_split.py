@@ -116,7 +116,7 @@ def test_of_rows_that_stop_only_products_that_wait_for_it_stay() -> None:
     found = all_ops(explained.program.main)
     inside = [path for path, op in found if op.type == "matmul" and path.startswith("loop")]
     assert len(inside) == 3  # of the slice and the memory, and once by the memory backwards
-    assert "though it needs slices alone: which rows run is not known before" in str(explained)
+    assert "the active batch elements are unknown before the loop" in str(explained)
 
 
 def test_what_is_wrong_in_a_row_that_runs_is_told() -> None:

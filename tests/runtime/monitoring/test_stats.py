@@ -41,7 +41,12 @@ def test_every_compilation_is_counted_with_what_changed(compiled: list[str]) -> 
     assert stats.reads == sum(one.read for one in stats.listed)
     assert {one.program for one in stats.listed} == {1, 2, 3}
     changes = " ".join(one.change for one in stats.listed if one.program == 2)
-    for said in ("`x` is f32[5,3], was f32[2,3]", "the room of", "the size", "the time limit"):
+    for said in (
+        "`x` is f32[5,3], was f32[2,3]",
+        "the capacity of",
+        "the size",
+        "the time limit",
+    ):
         assert said in changes
 
 
@@ -92,7 +97,7 @@ def test_code_that_is_read_from_the_folder_is_counted() -> None:
     run()
     exe = run()
     assert (exe.stats.compilations, exe.stats.reads) == (1, 1)
-    assert "1 of them read from kept code" in repr(exe)
+    assert "1 of them read from the cache" in repr(exe)
 
 
 def test_the_list_is_bounded() -> None:

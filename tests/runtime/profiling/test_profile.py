@@ -112,7 +112,7 @@ def test_times_of_their_own_add_up_to_no_more_than_the_runs(
 ) -> None:
     _, prof = either
     own = sum(row.self_s for row in prof.rows())
-    beside = any("beside each other" in note for note in prof.notes)
+    beside = any("Instructions ran in" in note for note in prof.notes)
     assert own > 0
     assert beside or own <= prof.parts["operators"] * RUNS * 1.011
     assert sum(prof.parts.values()) == pytest.approx(sum(prof.runs_s) / RUNS)
@@ -150,7 +150,7 @@ def test_blocks_and_lines_say_what_is_in_them(either: tuple[br.Program, Profile]
 def test_a_grouping_that_there_is_not_is_refused(
     interpreted: tuple[br.Program, Profile],
 ) -> None:
-    with pytest.raises(br.errors.ProgramError, match="no rows by 'kernel'"):
+    with pytest.raises(br.errors.ProgramError, match="unknown grouping by='kernel'"):
         interpreted[1].rows("kernel")
 
 
@@ -227,7 +227,7 @@ def test_feeds_and_fetches_are_refused_as_a_run_refuses_them(mode: str) -> None:
         exe.profile(prog, scope, {"y": 1.0})
     with pytest.raises(br.errors.UnknownNameError):
         exe.profile(prog, scope, {"x": [1.0] * 3}, fetch="nothing")
-    with pytest.raises(br.errors.ProgramError, match="program, then a scope"):
+    with pytest.raises(br.errors.ProgramError, match="expected a program and a scope"):
         exe.profile(scope, prog)  # type: ignore[arg-type]
 
 
@@ -236,7 +236,7 @@ def test_feeds_and_fetches_are_refused_as_a_run_refuses_them(mode: str) -> None:
 )
 def test_numbers_of_runs_that_are_none_are_refused(options: dict[str, Any]) -> None:
     (what,) = options
-    with pytest.raises(br.errors.ProgramError, match=f"{what}=.* is no number of runs"):
+    with pytest.raises(br.errors.ProgramError, match=f"invalid {what}="):
         br.Executor().profile(dividing(), br.Scope(), **options)
 
 
@@ -258,7 +258,7 @@ def test_a_trace_that_the_user_takes_goes_on(tmp_path: Path) -> None:
     exe.init(prog, scope)
     jax.profiler.start_trace(str(tmp_path))
     try:
-        with pytest.raises(br.errors.RunError, match="profiler cannot be started"):
+        with pytest.raises(br.errors.RunError, match="the profiler of JAX cannot be started"):
             exe.profile(prog, scope, {"x": [1.0] * 3})
     finally:
         jax.profiler.stop_trace()

@@ -143,13 +143,13 @@ class CompiledPlan:
         """
         if run.listeners or run.kept is not None:
             raise ProgramError(
-                "Listeners and kept scopes need interpreting.",
+                "listeners and keep_scopes=True require interpretation.",
                 fix='Use br.Executor(mode="interpret").',
             )
         if run.watch.deadline is not None and not self.target.asks:
             raise DeviceError(
-                "timeout_s ends compiled runs on one CPU only.",
-                fix='Leave it out, or use br.Executor(mode="interpret").',
+                "timeout_s is supported for compiled runs on one CPU only.",
+                fix='Omit timeout_s, or use br.Executor(mode="interpret").',
             )
         wanted, narrow = self.plan.wanted, self.narrow
         try:
@@ -209,7 +209,7 @@ class CompiledPlan:
                 form = self._made_exact(executable.counts(status))
                 continue
             raise self._failure(run, status, failures)
-        raise RunError("The histories of the run's loops kept outgrowing their buffers.")
+        raise RunError("the saved values of loops exceeded their capacities repeatedly.")
 
     def _failure(
         self, run: Run, status: list[int], failures: list[tuple[CheckPoint, int]]

@@ -150,4 +150,4 @@ def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
     repeated_run = Run(failed.scope, failed.feeds, CancellationToken(), failed.given)
     plan = replace(plan, updates={})
     interpret(plan, prepare_block_plan(plan, devices), repeated_run, devices, check_nan=True)
-    raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")
+    raise NaNError("the compiled run produced a NaN, which interpretation does not reproduce.")

@@ -62,7 +62,7 @@ def compile_function(
             refuse_huge(traced.jaxpr, ops)
         with making.phase("lower"):
             lowered = traced.lower()
-        with making.phase("XLA or kept code"):
+        with making.phase("XLA or cache"):
             code = compile_or_read(lowered, function.__name__)
         making.record_code(code)
     return code

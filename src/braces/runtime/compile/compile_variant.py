@@ -54,7 +54,7 @@ class CompileVariant:
         most = {name: "up to " if name in self.rounded else "" for name, _ in sizes}
         return {
             **{f"the size `{name}`": f"{most[name]}{size}" for name, size in sizes},
-            **{f"the room of `{name}`": str(n) for name, n in known.capacities().items()},
+            **{f"the capacity of `{name}`": str(n) for name, n in known.capacities().items()},
             "the list of fetches": ", ".join(fetches) or "empty",
             "the time limit": "checked" if timed else "not checked",
         }

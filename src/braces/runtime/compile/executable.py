@@ -92,8 +92,8 @@ def check_donated(values: Iterable[Any]) -> None:
     """
     if any(not isinstance(value, np.ndarray) and value.is_deleted() for value in values):
         raise DonatedError(
-            "Another thread ran with this scope meanwhile; this run changed nothing.",
-            fix="Let nothing but runs take over the arrays that variables hold.",
+            "another thread ran with this scope at the same time; this run changed nothing.",
+            fix="Donate the arrays of variables to runs only.",
         ) from None
 
 

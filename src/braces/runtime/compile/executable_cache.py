@@ -71,8 +71,8 @@ class ExecutableCache:
         if not self._told:
             self._told = True
             LOGGER.warning(
-                "More than %d executables are in use: what was used longest ago is let go, and "
-                "compiled again where it returns. Pad batches to few sizes, or raise "
+                "More than %d executables are in use: the least recently used one is evicted, "
+                "and compiled again at its next use. Pad batches to few sizes, or raise "
                 "br.Executor(max_executables=...).",
                 self.limit,
             )
@@ -86,8 +86,8 @@ def check_limit(limit: Any) -> int:
     """
     if type(limit) is not int or limit < 1:
         raise ProgramError(
-            f"max_executables={limit!r} is no number of executables.",
-            fix="Use an integer from 1.",
+            f"invalid max_executables={limit!r}.",
+            fix="Use an integer of at least 1.",
         )
     return limit
 
@@ -136,7 +136,7 @@ class CompileReporter:
     def tell_exact(self, notes: Iterable[Note]) -> None:
         """Log the data-dependent sizes that are compiled exactly, with the reasons."""
         for note in notes:
-            LOGGER.info("Program %d: %s %s.", self.program, note.where, note.what.rstrip("."))
+            LOGGER.info("Program %d: %s: %s.", self.program, note.where, note.what.rstrip("."))
 
     def tell(self, compilation: Compilation) -> None:
         """Log a compilation of the program."""
@@ -144,7 +144,7 @@ class CompileReporter:
             "Program %d was compiled in %.2f s%s: %s.",
             compilation.program,
             compilation.seconds,
-            " (XLA's code was kept)" if compilation.read else "",
+            " (code from the cache)" if compilation.read else "",
             compilation.change,
         )
 

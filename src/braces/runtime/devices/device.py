@@ -62,7 +62,7 @@ class Devices:
             return self.one
         if jax.process_count() > 1:
             raise DeviceError(
-                "Several processes do not interpret together.",
+                "interpretation is unsupported with several processes.",
                 fix='Use br.Executor(layout=...) without mode="interpret".',
             )
         return self.placement.first
@@ -79,7 +79,7 @@ def open_device(name: str | None) -> Any:
         return devices[int(number or 0)]
     except (RuntimeError, ValueError, IndexError):
         there = ", ".join(f"{d.platform}:{d.id}" for d in jax.devices())
-        raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
+        raise DeviceError(f"unknown device {name!r}.", fix=f"Use one of {there}.") from None
 
 
 @cache
@@ -113,7 +113,7 @@ def refuse_forked() -> None:
     """
     if forked:
         raise DeviceError(
-            "This process was forked from one that had run a program, and would hang.",
-            fix='Start it with multiprocessing.get_context("spawn"), or fork before the '
+            "this process was forked after a run of its parent, so a run would hang.",
+            fix='Start processes with multiprocessing.get_context("spawn"), or fork before the '
             "first run.",
         )

@@ -62,7 +62,7 @@ class ShardedPlan:
         agree(
             "program",
             shorten_value(f"{said}, checked for NaN" if check_nan else said),
-            fix="Build the same program in every process, and feed each as many rows.",
+            fix="Build the same program in every process, with feeds of the same shapes.",
         )
 
     def take(self, run: Run) -> None:
@@ -166,10 +166,10 @@ def replace_array(scope: Scope, name: str, before: Any, after: Any) -> None:
 def lost_process_error(error: Exception) -> ClusterError:
     """Return the error of a run of several processes that did not end in all of them."""
     return ClusterError(
-        "A run of several processes failed: another process may have ended.",
+        "a run of several processes failed: another process may have ended.",
         given=str(error).partition("\n")[0],
-        fix="Look at the other processes, and start them again from the last checkpoint: what "
-        "this run was to replace is lost.",
+        fix="Check the other processes, and restart all from the last checkpoint: variables "
+        "that this run updates are lost.",
     )
 
 
@@ -212,10 +212,10 @@ def refuse_sharded_values(infos: Iterable[str], values: Iterable[Any]) -> None:
     for name, value in zip(infos, values, strict=True):
         if isinstance(value, jax.Array) and len(value.sharding.device_set) > 1:
             raise DeviceError(
-                f"`{name}` lies on {len(value.sharding.device_set)} devices, and this executor "
-                "runs on one.",
+                f"`{name}` is sharded over {len(value.sharding.device_set)} devices, but this "
+                "executor runs on one.",
                 given=f"{name}: {list(value.shape)}, {value.sharding}",
-                fix="Run it with br.Executor(layout=...), or bring the values to one device: "
+                fix="Use br.Executor(layout=...), or move the values to one device: "
                 "scope.update(scope.state_dict()).",
             )
 
@@ -230,7 +230,7 @@ def validate_layout(layout: Any, device: str | None) -> Layout | None:
         return None
     if not isinstance(layout, Layout) or device is not None:
         raise LayoutError(
-            f"layout={layout!r:.80} with device={device!r}: an executor has one of the two.",
+            f"expected a layout or a device, got layout={layout!r:.80}, device={device!r}.",
             fix='Write br.Executor(layout=br.Layout(br.Mesh({"data": -1}), ...)).',
         )
     return layout

@@ -64,9 +64,9 @@ def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int,
     client: Any = state.client
     if len(value) > _LONGEST:
         raise ClusterError(
-            f"A value of {len(value)} characters is too long to compare.",
+            f"`value` has {len(value)} characters; expected at most {_LONGEST}.",
             given=f"{name} = {value[:40]!r}…",
-            fix=f"Give at most {_LONGEST} characters, as those of a hash.",
+            fix="Pass a hash of the value.",
         )
     place = f"braces/{name}/{_next_turn(name)}"
     client.key_value_set(f"{place}/{state.process_id}", f"={value}")
@@ -76,9 +76,8 @@ def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int,
     missing = sorted({*range(state.num_processes)} - values.keys())
     if not arrived and missing:
         raise ClusterError(
-            f"{describe_processes(missing)} did not come to compare the {name} "
-            f"within {timeout_s:g} s.",
-            fix="Let every process run the same programs in the same order.",
+            f"{describe_processes(missing)} did not compare the {name} within {timeout_s:g} s.",
+            fix="Run the same programs in the same order in every process.",
         )
     return values
 
@@ -112,7 +111,8 @@ def _wait_at_barrier(client: Any, place: str, timeout_s: float) -> bool:
     except RuntimeError as error:
         if "DEADLINE_EXCEEDED" not in str(error):
             raise ClusterError(
-                "The processes of the job lost each other.", given=str(error).partition("\n")[0]
+                "a process of the job lost its connection to the others.",
+                given=str(error).partition("\n")[0],
             ) from error
         return False
     return True
@@ -141,7 +141,7 @@ def check_equal_values(name: str, brought: Mapping[int, str], fix: str = "") -> 
     Example:
         >>> check_equal_values("version of JAX", {0: "0.10.2", 1: "0.10.1", 2: "0.10.2"})
         Traceback (most recent call last):
-        braces.errors.ClusterError: The processes do not have the same version of JAX.
+        braces.errors.ClusterError: the version of JAX differs between processes.
           given: processes 0 and 2: 0.10.2; process 1: 0.10.1
     """
     having: dict[str, list[int]] = {}
@@ -150,7 +150,7 @@ def check_equal_values(name: str, brought: Mapping[int, str], fix: str = "") -> 
     if len(having) > 1:
         groups = (f"{describe_processes(who)}: {value}" for value, who in having.items())
         raise ClusterError(
-            f"The processes do not have the same {name}.",
+            f"the {name} differs between processes.",
             given="; ".join(groups).replace("Process", "process"),
             fix=fix or None,
         )

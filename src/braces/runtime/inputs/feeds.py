@@ -26,7 +26,9 @@ def check_program(program: Any) -> None:
         ProgramError: It is not a program.
     """
     if not isinstance(program, Builder):
-        raise ProgramError(f"{program!r:.80} is no program.", fix="exe.feeds(prog, batches).")
+        raise ProgramError(
+            f"expected a program, got {program!r:.80}.", fix="Write exe.feeds(prog, batches)."
+        )
 
 
 def check_order(program: Any, scope: Any) -> None:
@@ -37,7 +39,7 @@ def check_order(program: Any, scope: Any) -> None:
     """
     if not isinstance(program, Builder) or not isinstance(scope, Scope):
         raise ProgramError(
-            "A run takes a program, then a scope.",
+            "expected a program and a scope.",
             given=f"{type(program).__name__}, {type(scope).__name__}",
             fix="Write exe.run(prog, scope, feed=..., fetch=...).",
         )
@@ -63,13 +65,13 @@ def check_names(
     names = list(names)
     for name in names:
         if name not in declared:
-            raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
+            raise FeedError(f"unknown data `{name}`.", fix=suggest(name, declared))
     missing = [info for name, info in needed.items() if name not in names]
     if missing:
         shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)
         instead = _hint_evaluate(missing, fetched())
         raise FeedError(
-            f"The run needs data that was not fed: {shown}.",
+            f"missing feeds: {shown}.",
             given=f"fed: {', '.join(names) or 'nothing'}",
             fix=f"Pass feed={{{missing[0].name!r}: array, …}}.{instead}",
         )
@@ -80,8 +82,8 @@ def _hint_evaluate(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
     if any(info.name in fetched for info in missing):
         return ""
     return (
-        " Only updates need it: exe.evaluate(prog, scope, feed=..., fetch=...) runs the same "
-        "fetches without training."
+        " Only updates need it: exe.evaluate(prog, scope, feed=..., fetch=...) computes the "
+        "fetches without updates."
     )
 
 
@@ -117,7 +119,7 @@ def _convert_python(info: VarInfo, value: Any) -> Any:
 
 def _unreadable_error(info: VarInfo, shown: str, error: Exception) -> FeedError:
     return FeedError(
-        f"Feed `{info.name}` cannot become {info.type}.",
+        f"cannot convert the feed `{info.name}` to {info.type}.",
         given=f"{shown} ({error})",
         fix=array_fix(error, "Feed a NumPy array of the declared dtype."),
     )
@@ -128,9 +130,9 @@ def _convert_array(info: VarInfo, declared: TensorType, array: Any, written: boo
     problem = _reason_not_convertible(array.dtype, dtype, written)
     result = None if problem else _convert_exactly(array, dtype)
     if result is None:
-        why = problem or f"a number does not fit into {dtype}"
+        why = problem or f"a value is not representable in {dtype}"
         raise FeedError(
-            f"Feed `{info.name}` cannot become {declared}: {why}.",
+            f"cannot convert the feed `{info.name}` to {declared}: {why}.",
             given=f"{info.name}: declared {declared}, fed {describe_array(array)}"
             f"{_extremes(array)}",
             fix=f"Convert it: array.astype({dtype.name!r}), or declare another dtype.",
@@ -150,17 +152,17 @@ def _convert_exactly(array: Any, dtype: Any) -> Any:
 def _reason_not_convertible(dtype: Any, declared: Any, written: bool) -> str:
     """Return the reason why a dtype cannot be converted to another, or an empty text."""
     if is_stored(dtype) or is_stored(declared):
-        return "what is only stored is fed as it is"
+        return f"storage dtypes are not converted, got {dtype}"
     if dtype.kind not in "biu" and not is_float(dtype):
-        return "it holds no numbers"
+        return f"expected a numeric dtype, got {dtype}"
     if declared.kind == "b":
-        return "numbers are no bools"
+        return f"expected bools, got {dtype}"
     if is_integer(declared) and is_float(dtype):
-        return "floats are no integers"
+        return f"expected integers, got {dtype}"
     if is_integer(dtype) and is_float(declared) and not written:
-        return "an array of integers is not one of floats"
+        return f"expected floats, got an array of {dtype}"
     if dtype.kind == "c" and declared.kind != "c":
-        return "complex numbers are not real"
+        return f"expected real numbers, got {dtype}"
     return ""
 
 
@@ -174,9 +176,9 @@ def _extremes(array: Any) -> str:
 def _as_array(info: VarInfo, value: Any) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         raise FeedError(
-            f"Feed `{info.name}` is a masked array.",
+            f"masked arrays are unsupported: feed `{info.name}`.",
             given=f"{info.name}: declared {info.type}, fed {describe_array(value)}",
-            fix="Feed array.filled(value), and the mask as data of its own.",
+            fix="Feed array.filled(value), and the mask as separate data.",
         )
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         if type(value).__module__.startswith("jax"):
@@ -186,7 +188,7 @@ def _as_array(info: VarInfo, value: Any) -> Any:
         except (ValueError, TypeError, RuntimeError) as error:
             raise _unreadable_error(info, type(value).__name__, error) from None
     raise FeedError(
-        f"Feed `{info.name}` is no array.",
+        f"expected an array for the feed `{info.name}`, got {type(value).__name__}.",
         given=f"{type(value).__name__}: {value!r:.60}",
         fix=f"Feed a NumPy array of type {info.type}.",
     )
@@ -201,7 +203,7 @@ def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
     problem = bind_sizes(info.type, value.shape, sizes)
     if problem:
         raise FeedError(
-            f"Feed `{info.name}` has the wrong shape: {problem}.",
+            f"shape mismatch of the feed `{info.name}`: {problem}.",
             given=f"{info.name}: declared {info.type}, fed {describe_array(value)}",
             fix="Reshape it, or declare another shape with br.data.",
         )

@@ -42,15 +42,15 @@ def _fetch_name(fetch: Any) -> str:
             return fetch if isinstance(fetch, str) else fetch.name
         holds_one = isinstance(getattr(fetch, "value", None), Var)  # as a metric does
         raise ProgramError(
-            f"{fetch!r:.80} cannot be fetched.",
+            f"expected a variable or its name as fetch, got {fetch!r:.80}.",
             fix="Fetch its variable: `.value`."
             if holds_one
             else "Fetch variables or their names.",
         )
     if fetch.table.outside is not fetch.program.table:
         raise ProgramError(
-            f"`{fetch.name}` is a variable of an inner block and has many values or none.",
-            fix="Return it with add_output, or look at it by name: keep_scopes=True when "
-            "interpreting.",
+            f"`{fetch.name}` is a variable of an inner block, so it has many values or none.",
+            fix="Return it with add_output, or interpret with keep_scopes=True and read it by "
+            "name.",
         )
     return fetch.name

@@ -44,19 +44,21 @@ class Padding:
             UnknownNameError: No data have such a dimension.
         """
         if pad is not None and not isinstance(pad, Mapping):
-            raise ProgramError(f"pad={pad!r:.80} is no dict.", fix='Write pad={"t": 16}.')
+            raise ProgramError(
+                f"expected a dict for pad, got {pad!r:.80}.", fix='Write pad={"t": 16}.'
+            )
         multiples = dict[str, int]((str(name), number) for name, number in (pad or {}).items())
         known = set[str]().union(*(dimensions(shape_of(info.type)) for info in data.values()))
         for name, number in multiples.items():
             if name not in known:
                 raise UnknownNameError(
-                    f"No data have a dimension `{name}`, so it cannot be padded.",
+                    f"unknown dimension `{name}` in pad.",
                     fix=suggest(name, known),
                 )
             if type(number) is not int or number < 1:
                 raise ProgramError(
-                    f"pad={{{name!r}: {number!r:.80}}} is no multiple.",
-                    fix="Use an integer from 1.",
+                    f"invalid multiple in pad={{{name!r}: {number!r:.80}}}.",
+                    fix="Use an integer of at least 1.",
                 )
         return Padding(data, multiples)
 
@@ -74,9 +76,9 @@ class Padding:
         missing = [name for name in self.multiples if name not in sizes]
         if missing:
             raise FeedError(
-                f"No data in the batch tell the size of `{missing[0]}`, which is padded.",
+                f"the size `{missing[0]}` of pad is unknown: no feed has this dimension.",
                 given=f"fed: {', '.join(feed) or 'nothing'}",
-                fix=f"Feed data with this dimension, or leave {missing[0]!r} out of pad=.",
+                fix=f"Feed data with this dimension, or remove {missing[0]!r} from pad=.",
             )
         rounded = {
             n: -(-sizes[n] // multiple) * multiple for n, multiple in self.multiples.items()

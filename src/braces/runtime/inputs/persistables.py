@@ -101,7 +101,9 @@ def _to_carrier(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
     if value is None or dtype is None:
         return value
     if value.dtype != dtype:
-        raise _misfit_error(name, f"{dtype} is declared", str(dtype), value, dtype)
+        raise _misfit_error(
+            name, f"expected {dtype}, got {value.dtype}", str(dtype), value, dtype
+        )
     return to_carrier(value, dtype)
 
 
@@ -109,7 +111,7 @@ def _misfit_error(
     name: str, problem: str, declared: object, value: Any, dtype: DType
 ) -> ShapeError:
     return ShapeError(
-        f"The value of `{name}` in the scope does not fit the program: {problem}.",
+        f"type mismatch of `{name}` between program and scope: {problem}.",
         given=f"{name}: declared {declared}, in the scope {describe_array(value)}",
         fix="Run exe.init, or set a value of the declared type: "
         f"scope.var({name!r}).set(array.astype({dtype.name!r})).",
@@ -135,7 +137,7 @@ def check_seed(seed: Any) -> np.uint32:
     is_integer = type(seed) is int or isinstance(seed, np.integer)
     if not is_integer or not 0 <= seed < 2**32:
         raise ProgramError(
-            f"seed={seed!r:.80} is not a seed.", fix="Use an integer from 0 to 2**32 - 1."
+            f"invalid seed={seed!r:.80}.", fix="Use an integer from 0 to 2**32 - 1."
         )
     return np.uint32(seed)
 
@@ -161,7 +163,7 @@ def _collect_values(
         if value is None:
             scope.find_var(name)  # raises an error if the scope was closed meanwhile
             raise UninitializedError(
-                f"`{name}` has no value in this scope.",
+                f"uninitialized variable `{name}` in this scope.",
                 given=f"{name}: {infos[name].type}",
                 fix="Run exe.init(prog, scope) first, or load parameters.",
             )
@@ -181,7 +183,11 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
     for name, info in infos.items():
         value = values[name]
         assert isinstance(info.type, TensorType)
-        problem = None if value.dtype == info.type.dtype else f"{info.type.dtype} is declared"
+        problem = (
+            None
+            if value.dtype == info.type.dtype
+            else f"expected {info.type.dtype}, got {value.dtype}"
+        )
         problem = problem or bind_sizes(info.type, value.shape, sizes)
         if problem:
             raise _misfit_error(name, problem, info.type, value, info.type.dtype)

@@ -73,7 +73,7 @@ class Stats:
             f"{count_text(self.compilations, 'compilation')} in {self.seconds:.2f} s",
         ]
         if self.reads:
-            parts.append(f"{self.reads} of them read from kept code")
+            parts.append(f"{self.reads} of them read from the cache")
         if self.repeats:
             parts.append(f"{self.repeats} runs repeated")
         return ", ".join(parts)

@@ -80,14 +80,14 @@ class Plan:
         for name in names:
             if name not in definition.main.vars:
                 raise UnknownNameError(
-                    f"There is no variable `{name}` to fetch in the main block.",
+                    f"unknown fetch `{name}`: the main block has no such variable.",
                     fix=suggest(name, definition.main.vars),
                 )
             if isinstance(definition.main.vars[name].type, ListType):
                 raise ProgramError(
-                    f"`{name}` is a list, which lives within a run.",
+                    f"cannot fetch the list `{name}`.",
                     given=f"{name}: {definition.main.vars[name].type}",
-                    fix="Fetch its values as one array, br.lists.stack(xs), or one, xs[i].",
+                    fix="Fetch one array, br.lists.stack(xs), or one value, xs[i].",
                 )
         if passes[-1:] != (DCE,):
             passes = (*passes, DCE)

@@ -83,14 +83,14 @@ class PhaseRecorder:
         Cached code of JAX has the name scopes of the program that it was compiled for. This
         name ensures that they are those of this program.
         """
-        assert self._numbering is not None, "operators have numbers before code has a name"
+        assert self._numbering is not None, "operators are numbered before code is named"
         places = repr((len(self.codes), self._numbering.places))
         return f"{name}_{sha256(places.encode()).hexdigest()[:16]}"
 
     def record_code(self, code: Any) -> None:
         """Parse the compiled code."""
-        assert self._numbering is not None, "operators have numbers before they are compiled"
-        with self.phase("read what XLA made"):
+        assert self._numbering is not None, "operators are numbered before they are compiled"
+        with self.phase("parse compiled code"):
             parsed = HloModule(code.as_text())
         self.compiled[parsed.module] = ProfiledCode(parsed, self._numbering)
         self.codes.append(code)

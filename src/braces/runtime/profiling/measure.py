@@ -75,7 +75,7 @@ def check_count(what: str, count: Any, least: int) -> None:
     """
     if type(count) is not int or count < least:
         raise ProgramError(
-            f"{what}={count!r:.40} is no number of runs.", fix=f"Use an integer from {least}."
+            f"invalid {what}={count!r:.40}.", fix=f"Use an integer of at least {least}."
         )
 
 
@@ -229,7 +229,7 @@ def _measure_interpreted(session: ProfileSession, runs: int) -> Measurement:
     ops = {OpLocation(block, op.name): op for block, op in all_ops(session.plan.interpreted)}
     works = {(place,): work for place, work in clock.works.items()}
     notes = [
-        "Each operator is waited for, and the clock stands still while notes are taken.",
+        "Each operator is synchronized; the overhead of recording is excluded.",
         *_note_left_out(clock.left_out),
     ]
     memory = {"peak of live values": clock.peak_bytes}
@@ -237,7 +237,7 @@ def _measure_interpreted(session: ProfileSession, runs: int) -> Measurement:
 
 
 def _note_left_out(spans: int) -> list[str]:
-    return [f"The trace leaves out {spans:,} later spans; the rows have all."] if spans else []
+    return [f"The trace omits {spans:,} later spans; the rows include them."] if spans else []
 
 
 # ---- compiled --------------------------------------------------------------------------------
@@ -273,10 +273,10 @@ def _collect_measured(
     elif ops:
         total_ns = sum(each.last - each.first for each in times)
         works[()] = OpTime(len(times), total_ns)
-        notes.append("JAX told no times of single instructions here: the only row has all.")
-    notes.append(
-        "Instructions are traced while they run, which small ones feel; a warm-up run is not."
-    )
+        notes.append(
+            "JAX reports no times of instructions on this device; the only row is the total."
+        )
+    notes.append("Tracing adds overhead to small instructions; warm-up runs are not traced.")
     memory = analyze_memory(maker.codes[-1])
     return Measurement(times, OpCosts(works, ops), account.spans, memory, notes)
 
@@ -287,13 +287,17 @@ def _note_fused(works: Mapping[Key, OpTime], ops: Mapping[OpLocation, Op]) -> li
     untimed = [place for place in ops if place not in seen_places]
     notes = []
     if any(len(key) > 1 for key in works):
-        notes.append("XLA computes several operators as one: such a row is the time of all.")
+        notes.append(
+            "XLA fused several operators: the time of such a row is that of the fusion."
+        )
     if () in works:
-        notes.append(f"What XLA put in by itself, as copies, is of {NO_OPERATOR[1:-1]}.")
+        notes.append(
+            f"Instructions that XLA inserted, such as copies, count as {NO_OPERATOR[1:-1]}."
+        )
     if untimed:
         notes.append(
-            f"{len(untimed)} of {len(ops)} operators take no time: XLA made constants of them, "
-            "put them into others unnamed, or left them out."
+            f"{len(untimed)} of {len(ops)} operators have no time: XLA folded them, "
+            "fused them without a name, or removed them."
         )
     return notes
 
@@ -307,8 +311,8 @@ def _note_threads(
     if account.threads < 2 or busy <= took * 1.01:
         return []
     return [
-        f"Instructions ran beside each other in {account.threads} threads: their times add up "
-        f"to {busy / max(took, 1):.2f} of the time of the runs."
+        f"Instructions ran in {account.threads} threads: the sum of their times is "
+        f"{busy / max(took, 1):.2f} times the time of the runs."
     ]
 
 

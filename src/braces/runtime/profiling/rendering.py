@@ -59,7 +59,7 @@ class RunFacts:
         """Yield all but the notes."""
         several = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
         mean = sum(self.runs_s) / len(self.runs_s)
-        each = f"{in_time(mean)} each; below are all together" if several != "1 run" else ""
+        each = f"{in_time(mean)} each; the rows below are totals" if several != "1 run" else ""
         yield f"{several}, {_MODES[self.mode]} ({self.device}), {each or in_time(mean)}"
         parts = (f"{name} {in_time(seconds)}" for name, seconds in self.parts.items())
         yield f"  of a run: {', '.join(parts)}"

@@ -73,7 +73,7 @@ class OpCosts:
         """
         if by not in GROUPINGS:
             raise ProgramError(
-                f"A profile has no rows by {by!r:.40}.",
+                f"unknown grouping by={by!r:.40}.",
                 fix=f"Use by={OP!r}, {TYPE!r}, {BLOCK!r} or {LINE!r}.",
             )
         label = {OP: self._name, TYPE: self._type, BLOCK: self._block, LINE: self._source}[by]

@@ -69,8 +69,8 @@ def _start(folder: str) -> None:
         jax.profiler.start_trace(folder, profiler_options=options)
     except RuntimeError as error:
         raise RunError(
-            "JAX's profiler cannot be started: " + str(error).partition("\n")[0],
-            fix="Stop the trace that is running, or profile interpreting.",
+            "the profiler of JAX cannot be started: " + str(error).partition("\n")[0],
+            fix="Stop the running trace, or profile with interpretation.",
         ) from None
 
 
