@@ -102,7 +102,7 @@ def test_a_model_whose_fetch_is_called_like_a_path_is_refused(tmp_path: Path) ->
     old, new = b'\\"out\\": ', b'\\"../\\": '
     assert old in content
     path.write_bytes(content.replace(old, new))
-    with pytest.raises(FileFormatError, match="cannot be a name"):
+    with pytest.raises(FileFormatError, match="invalid name"):
         br.load_model(path)
 
 

@@ -438,7 +438,7 @@ def foreign(x: br.Var) -> None:
     ("build", "error", "match"),
     [
         (lambda x: br.block("a/b"), br.ProgramError, "cannot be the name of a block"),
-        (lambda x: br.block(""), br.ProgramError, "cannot be a name"),
+        (lambda x: br.block(""), br.ProgramError, "invalid name"),
         (lambda x: br.block(7), br.ProgramError, "block cannot take name=7"),
         (empty, br.ProgramError, "`a` is empty"),
         (twice, br.DuplicateNameError, "`a/w` already"),

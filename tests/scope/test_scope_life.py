@@ -58,14 +58,14 @@ CLOSINGS: dict[str, Callable[[Any], object]] = {
     "end of with": lambda s: s.__exit__(None, None, None),
 }
 CLOSED = (
-    "Variable `w` is gone: its scope was closed.\n"
+    "variable `w` no longer exists: its scope was closed.\n"
     "  at: scope root/1/1\n"
-    "  Read `value` before; fetch what has to outlive a scope."
+    "  Read `value` before the scope closes, or fetch the variable."
 )
 ERASED = (
-    "Variable `w` is gone: it was erased.\n"
+    "variable `w` no longer exists: it was erased.\n"
     "  at: scope root/1/1\n"
-    "  Look the name up again: `scope.find_var(name)`."
+    "  Look up the name again: `scope.find_var(name)`."
 )
 ENDINGS = CLOSINGS | {"erase": lambda s: s.erase("w")}
 
@@ -98,7 +98,7 @@ def test_a_handle_whose_scope_nobody_holds_raises(name: str) -> None:
     w.set(1.0)
     use(w, name)
     del scope
-    assert "nobody holds its scope any more" in raised(ScopeClosedError, use, w, name)
+    assert "its scope was garbage-collected" in raised(ScopeClosedError, use, w, name)
 
 
 @pytest.mark.parametrize("name", [*public(Scope), *BY_NAME[-3:], "__enter__", *MAPPING])
@@ -110,8 +110,8 @@ def test_a_closed_scope_raises(leaf: Scope, how: str, name: str) -> None:
         assert use(leaf, name) in (None, True)
     else:
         assert raised(ScopeClosedError, use, leaf, name) == (
-            "Scope root/1/1 is closed.\n"
-            "  Work inside its `with` block, or make another scope: `br.Scope()`."
+            "scope root/1/1 is closed.\n"
+            "  Use the scope inside its `with` block, or create another: `br.Scope()`."
         )
 
 
@@ -168,7 +168,7 @@ def test_neither_a_parent_nor_a_handle_keeps_a_scope_alive(scope: Scope) -> None
     del child
     assert gone() is None
     assert scope.children == ()
-    assert repr(h) == "<Variable `h` of scope root/1: gone, nobody holds its scope any more>"
+    assert repr(h) == "<Variable `h` of scope root/1: deleted, its scope was garbage-collected>"
 
 
 def test_a_scope_in_a_cycle_is_destroyed_by_the_collector() -> None:

@@ -101,7 +101,7 @@ def test_bfloat16_is_lent_though_numpy_does_not_know_it(scope: Scope, make: Any)
 def test_what_cannot_be_lent_says_so(scope: Scope) -> None:
     w = scope.var("w")
     for look in (np.from_dlpack, jnp.from_dlpack):
-        with pytest.raises(UninitializedError, match="`w` has no value"):
+        with pytest.raises(UninitializedError, match="uninitialized variable `w`"):
             look(w)
     w.put([np.ones(2)])
     with pytest.raises(DTypeError, match="holds a list"):

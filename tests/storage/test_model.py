@@ -395,14 +395,14 @@ def test_feeds_and_fetches_are_checked(net: Net, path: Path) -> None:
         return lambda: save_model(path, net.program, net.scope, feeds, fetches)
 
     refusals: list[tuple[Callable[[], None], type[BracesError], str]] = [
-        (save(["xs"], [net.logits]), UnknownNameError, "no data `xs`"),
-        (save(["w"], [net.logits]), UnknownNameError, "no data `w`"),
+        (save(["xs"], [net.logits]), UnknownNameError, "unknown data `xs`"),
+        (save(["w"], [net.logits]), UnknownNameError, "unknown data `w`"),
         (save(["x"], ["logit"]), UnknownNameError, "unknown fetch `logit`"),
         (save([], [net.logits]), FeedError, "not among the feeds: `x`: f32[b,3]"),
         (save(["x"], [net.loss]), FeedError, "not among the feeds: `y`: f32[b,1]"),
         (save(["x"], []), ProgramError, "the model has no outputs"),
         (save(["x"], {}), ProgramError, "the model has no outputs"),
-        (save(["x"], {"two words": net.logits}), ProgramError, "cannot be a name"),
+        (save(["x"], {"two words": net.logits}), ProgramError, "invalid name 'two words'"),
         (save(["x"], [7]), ProgramError, "expected a variable or its name as fetch, got 7"),
     ]
     for call, error, message in refusals:

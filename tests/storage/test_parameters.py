@@ -149,14 +149,14 @@ def test_a_named_variable_without_a_value_is_refused(scope: br.Scope, tmp_path: 
 def test_a_name_that_a_file_cannot_have_is_refused(name: str, tmp_path: Path) -> None:
     scope = br.Scope()
     scope.var(name).set(1.0)
-    with pytest.raises(ProgramError, match="cannot be"):
+    with pytest.raises(ProgramError, match=r"reserved variable name `__braces__|invalid name"):
         save_parameters(scope, tmp_path / "p")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_list_is_refused(scope: br.Scope, tmp_path: Path) -> None:
     scope.var("history").put([np.zeros(2)])
-    with pytest.raises(DTypeError, match="`history` holds a list"):
+    with pytest.raises(DTypeError, match="cannot store the list `history`"):
         save_parameters(scope, tmp_path / "p")
     save_parameters(scope, tmp_path / "p", names=["step"])
     assert load_parameters(scope, tmp_path / "p").missing == (
@@ -204,7 +204,7 @@ def test_a_failed_load_leaves_the_scope_as_it_was(scope: br.Scope, tmp_path: Pat
     (tmp_path / "p").write_bytes(content)
     scope.var("a").set(5)
     before = values(scope)
-    with pytest.raises(FileFormatError, match="`z` are not all 0 or 1"):
+    with pytest.raises(FileFormatError, match="invalid bools in `z`"):
         load_parameters(scope, tmp_path / "p")
     assert values(scope) == before
 

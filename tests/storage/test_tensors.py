@@ -181,7 +181,7 @@ def test_what_is_only_stored_reads_as_bytes_elsewhere(short: str, tmp_path: Path
 def test_a_record_of_what_is_only_stored_is_checked(stored: Any, tmp_path: Path) -> None:
     arrays = {"x": np.zeros(3, "u1"), "z": np.zeros(3)}
     write_tensors(tmp_path / "f", arrays, "braces.test", stored=stored)
-    with pytest.raises(FileFormatError, match="no array of bytes"):
+    with pytest.raises(FileFormatError, match="expected an array of bytes"):
         read_all(tmp_path / "f")
 
 
@@ -296,7 +296,7 @@ def test_arrays_must_fill_the_data(header: Any, size: int, tmp_path: Path) -> No
 )
 def test_a_name_that_no_variable_has_is_refused(name: str, tmp_path: Path) -> None:
     error = refused(tmp_path / "f", forged({name: entry()}, b"\0" * 8))
-    assert "cannot be a name" in error.what
+    assert "invalid name" in error.what
 
 
 def test_a_name_that_comes_twice_is_one_array(tmp_path: Path) -> None:
@@ -347,14 +347,14 @@ def test_metadata_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_bools_are_zero_or_one(tmp_path: Path) -> None:
     header = {"a": entry("BOOL", place=[0, 2])}
-    assert "`a` are not all 0 or 1" in refused(tmp_path / "f", forged(header, b"\1\2")).what
+    assert "invalid bools in `a`" in refused(tmp_path / "f", forged(header, b"\1\2")).what
 
 
 def test_a_huge_header_is_not_read(tmp_path: Path) -> None:
     with open(tmp_path / "f", "wb") as file:
         file.write(struct.pack("<Q", 1 << 40))
         file.truncate((1 << 40) + 8)  # a file with a hole: it takes no room on the disk
-    with pytest.raises(FileFormatError, match="no safetensors file"):
+    with pytest.raises(FileFormatError, match="invalid or damaged safetensors file"):
         read_all(tmp_path / "f")
 
 

@@ -141,8 +141,8 @@ def test_gradients_are_those_of_the_loss(tmp_path: Path) -> None:
     assert "all 1</span>" in path.read_text(encoding="utf-8")
     before = path.read_bytes()
     for wrong, words in (
-        ({"feed": feed}, "Gradients need values"),
-        ({"scope": scope, "feed": feed}, "Nothing says"),
+        ({"feed": feed}, "require scope="),
+        ({"scope": scope, "feed": feed}, "missing loss"),
         ({"scope": scope, "feed": {}, "loss": loss}, "missing feeds"),
         ({"scope": scope, "feed": feed, "loss": "losss"}, "losss"),
     ):

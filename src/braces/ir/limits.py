@@ -49,8 +49,8 @@ def check_depth(depth: int, error: type[FileFormatError | ProgramError]) -> None
     """Refuse blocks and tuples that nest too deep."""
     if depth > DEEPEST_NESTING:
         raise error(
-            f"Blocks and tuples nest deeper than {DEEPEST_NESTING}.",
-            fix="Compute some of it outside of the inner blocks; a branch counts twice.",
+            f"blocks and tuples are nested deeper than {DEEPEST_NESTING} levels.",
+            fix="Move operators out of inner blocks; a branch counts as two levels.",
         )
 
 
@@ -93,7 +93,7 @@ def readable_name(name: str) -> str:
 def readable_module(text: str) -> str:
     """Return `text` if it is valid for a module or the file of a script."""
     if not _MODULE.fullmatch(text):
-        raise FileFormatError(f"{text!r:.80} is no name of a module.")
+        raise FileFormatError(f"invalid module name {text!r:.80}.")
     return text
 
 
@@ -129,14 +129,16 @@ def readable_axes(type_: Type, names: AxisNames) -> AxisNames:
         return ()
     shape = type_.shape if isinstance(type_, TensorType) else ()
     if len(names) != len(shape):
-        raise FileFormatError(f"{type_} has no {len(names)} axes: {names!r:.80}.")
+        raise FileFormatError(
+            f"expected {len(shape)} axis names for {type_}, got {names!r:.80}."
+        )
     for name, size in zip(names, shape, strict=True):
         if name and not (is_axis_name(name) and len(name) <= LONGEST_NAME):
-            raise FileFormatError(f"{name!r:.80} is not a name for an axis.")
+            raise FileFormatError(f"invalid axis name {name!r:.80}.")
         if name and not isinstance(size, int):
             raise FileFormatError(
-                f"The axis {name!r:.80} has no number.",
-                fix="Name numbers alone; a symbolic size has a name itself.",
+                f"cannot name the symbolic axis {name!r:.80}.",
+                fix="Name only axes with a number; a symbolic size is a name.",
             )
     return tuple(name or None for name in names)
 
@@ -145,20 +147,22 @@ def _check_expressions(text: str) -> None:
     """Refuse sums in parentheses: `str` never writes them, and their powers are unbounded."""
     groups = _GROUP.findall(text)
     if any(name not in SIZE_FUNCTIONS for name in groups):
-        raise FileFormatError(f"`{text:.80}` is not a dimension.", fix="Write as `2*b + 1`.")
+        raise FileFormatError(
+            f"invalid dimension `{text:.80}`.", fix="Write it like `2*b + 1`."
+        )
 
 
 def axis_size(size: Size) -> Size:
     """Return `size` if it is valid for an axis: symbolic, or an integer from 0 to 2^63 - 1."""
     if isinstance(size, int) and not 0 <= size <= LARGEST_INT:
-        raise FileFormatError(f"{size} cannot be the size of an axis.")
+        raise FileFormatError(f"axis size {size} is out of range.")
     return size
 
 
 def readable_rank(rank: int) -> int:
     """Return `rank` if an array may have so many axes."""
     if rank > HIGHEST_RANK:
-        raise FileFormatError(f"A type has {rank} axes; {HIGHEST_RANK} is the most.")
+        raise FileFormatError(f"rank {rank} is out of range; expected at most {HIGHEST_RANK}.")
     return rank
 
 
@@ -168,15 +172,15 @@ def checked_literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Litera
     for size in shape:
         axis_size(size)
     if count_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
-        raise FileFormatError(f"The shape {list(shape)} is too large for an array.")
+        raise FileFormatError(f"an array of shape {list(shape)} is too large.")
     count = math.prod(shape)
     if count * dtype.itemsize != len(data):
         raise FileFormatError(
-            f"An array constant of {dtype.name}{list(shape)} has {len(data)} bytes of data.",
-            fix=f"It needs {count * dtype.itemsize}.",
+            f"expected {count * dtype.itemsize} bytes for an array constant of "
+            f"{dtype.name}{list(shape)}, got {len(data)}.",
         )
     if dtype.kind == "b" and data.strip(b"\0\1"):
-        raise FileFormatError("An array constant of bool has bytes other than 0 and 1.")
+        raise FileFormatError("invalid bytes in an array constant of bool: expected 0 and 1.")
     return Literal(dtype, shape, data)
 
 
@@ -186,8 +190,8 @@ def reachable(value: Attr) -> Attr:
         isinstance(item, tuple) and _owns_blocks(item) for item in value
     ):
         raise FileFormatError(
-            "A block lies in a tuple within a tuple.",
-            fix="An attribute is a block, or a tuple with blocks among its elements.",
+            "unsupported block in a nested tuple.",
+            fix="Use a block, or a tuple of blocks, as attribute.",
         )
     return value
 
@@ -203,7 +207,7 @@ def unique_items(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
     items: dict[str, T] = {}
     for name, value in pairs:
         if readable_name(name) in items:
-            raise FileFormatError(f"Two {what} are called `{name}`.")
+            raise FileFormatError(f"duplicate name `{name}` among {what}.")
         items[name] = value
     return items
 

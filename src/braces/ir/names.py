@@ -25,8 +25,8 @@ def check_name(name: str) -> str:
     """
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ProgramError(
-            f"{name!r:.80} cannot be a name.",
-            fix="Names begin with a letter or `_`; letters, digits and `_ . @ / -` follow.",
+            f"invalid name {name!r:.80}.",
+            fix="Begin with a letter or `_`, followed by letters, digits and `_ . @ / -`.",
         )
     return name
 

@@ -110,8 +110,8 @@ class VarInfo:
         if isinstance(self.type, TensorType):
             return self.type
         raise DTypeError(
-            f"`{self.name}` is a list ({self.type}), not an array.",
-            fix="A list has a type with an element: info.type.element.",
+            f"expected an array in `{self.name}`, got a list ({self.type}).",
+            fix="Use the type of its elements: info.type.element.",
         )
 
 

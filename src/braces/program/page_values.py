@@ -25,7 +25,7 @@ def collect_page_values(
     if scope is None:
         if feed is None and loss is None:
             return {}
-        raise ProgramError("Gradients need values.", fix="Say scope=, too.")
+        raise ProgramError("feed= and loss= require scope=.", fix="Pass scope=.")
     set_infos = [info for info in program.persistable_infos if _is_set(scope, info.name)]
     parameters = {var.name: scope[var.name] for var in set_infos if var.kind == PARAMETER}
     states = {var.name: scope[var.name] for var in set_infos if var.kind != PARAMETER}
@@ -48,8 +48,8 @@ def _compute_grads(
     """Compute the gradients of a loss by trainable parameters, in a run without updates."""
     targets = program.definition.main.results if loss is None else (loss,)
     if not targets:
-        fix = "Say loss=, a variable or its name."
-        raise ProgramError("Nothing says what the gradients are of.", fix=fix)
+        fix = "Pass loss=, a variable or its name."
+        raise ProgramError("missing loss for the gradients.", fix=fix)
     names = [info.name for info in program.persistable_infos if info.trainable]
     if not names:
         return {}

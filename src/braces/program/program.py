@@ -64,7 +64,8 @@ class Program(Builder, hints.Hinted):
         blocks = self.blocks
         if not -len(blocks) <= index < len(blocks):
             raise UnknownNameError(
-                f"There is no block {index}.", fix=f"This program has {len(blocks)} blocks."
+                f"block index {index} is out of range for {len(blocks)} blocks.",
+                fix="Use an index of `prog.blocks`.",
             )
         return blocks[index]
 

@@ -27,8 +27,8 @@ def text_of(name: object) -> str:
     """
     if isinstance(name, str):
         return name
-    message = f"A name is a text, not {type(name).__name__}."
-    raise InvalidNameError(message, given=short_repr(name), fix="Give the name, as `'w'`.")
+    message = f"expected a string as name, got {type(name).__name__}."
+    raise InvalidNameError(message, given=short_repr(name), fix="Pass a name, such as `'w'`.")
 
 
 def check_name(name: object) -> None:
@@ -39,25 +39,25 @@ def check_name(name: object) -> None:
     """
     text = text_of(name)
     if not text:
-        raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
+        raise InvalidNameError("a name cannot be empty.", fix="Use a word, such as `w`.")
     if visible(text) != text:
-        message = "A name cannot have control characters in it."
+        message = "a name cannot contain control characters."
         raise InvalidNameError(message, given=short_repr(text), fix="Use printable text.")
 
 
 def unknown_name_error(name: str, at: str, known: Iterable[str]) -> UnknownNameError:
     """Build the error for an unknown name, with suggestions from `known`."""
-    return UnknownNameError(f"There is no variable `{name}`.", at=at, fix=suggest(name, known))
+    return UnknownNameError(f"unknown variable `{name}`.", at=at, fix=suggest(name, known))
 
 
 def duplicate_name_error(name: str, path: str, given: str) -> DuplicateNameError:
     """Build the error for a name that exists already."""
     fix = "Use another name, or `scope.var(name)` to get or create."
-    message = f"There is a variable `{name}` already."
+    message = f"duplicate variable `{name}`."
     return DuplicateNameError(message, at=f"scope {path}", given=given, fix=fix)
 
 
 def closed_scope_error(path: str) -> ScopeClosedError:
     """Build the error for the use of a closed scope."""
-    fix = "Work inside its `with` block, or make another scope: `br.Scope()`."
-    return ScopeClosedError(f"Scope {path} is closed.", fix=fix)
+    fix = "Use the scope inside its `with` block, or create another: `br.Scope()`."
+    return ScopeClosedError(f"scope {path} is closed.", fix=fix)

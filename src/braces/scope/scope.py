@@ -35,9 +35,15 @@ from braces.scope.values import convert_value, copy_value
 from braces.scope.variable import OwnershipError, Variable
 
 # Reasons for the end of a variable, with the fix for the error message.
-_CLOSED = ("its scope was closed", "Read `value` before; fetch what has to outlive a scope.")
-_DROPPED = ("nobody holds its scope any more", "Keep the scope while you use its variables.")
-_ERASED = ("it was erased", "Look the name up again: `scope.find_var(name)`.")
+_CLOSED = (
+    "its scope was closed",
+    "Read `value` before the scope closes, or fetch the variable.",
+)
+_DROPPED = (
+    "its scope was garbage-collected",
+    "Keep a reference to the scope while its variables are in use.",
+)
+_ERASED = ("it was erased", "Look up the name again: `scope.find_var(name)`.")
 _raw_of = attrgetter("_raw")
 
 
@@ -341,8 +347,8 @@ class Scope(Hinted):
         self._destroy(_DROPPED)
 
     def __reduce__(self) -> NoReturn:
-        message = f"Scope {self._path} owns its variables and cannot be copied or pickled."
-        raise OwnershipError(message, fix="Make another scope, and `set` its variables.")
+        message = f"scope {self._path} cannot be copied or pickled."
+        raise OwnershipError(message, fix="Create another scope, and `set` its variables.")
 
     def _own(self) -> dict[str, Variable]:
         variables = self._variables

@@ -55,7 +55,7 @@ def array_in(name: str, held: Mapping[str, Any]) -> Any:
     """
     raw = held[name]
     if is_list(raw):
-        message = f"Variable `{name}` holds a list, not an array."
+        message = f"expected an array in variable `{name}`, got a list."
         fix = "Erase it, or read `scope.var(name).value` of each variable."
         raise DTypeError(message, given=f"{name}: {type_text(raw)}", fix=fix)
     return raw
@@ -78,11 +78,14 @@ def match_states(held: Mapping[str, Any], values: Mapping[str, Any], strict: boo
     scope_types, loaded_types = ({name: types[name] for name in both} for types in (old, new))
     wrong_dtypes = [name for name in both if _dtype(old[name]) != _dtype(new[name])]
     if wrong_dtypes:
-        fix = f"Convert it: array.astype({_dtype(old[wrong_dtypes[0]])!r})."
+        fix = f"Convert the array: array.astype({_dtype(old[wrong_dtypes[0]])!r})."
         raise _misfit(DTypeError, scope_types, loaded_types, fix)
     if scope_types != loaded_types:
         raise _misfit(
-            ShapeError, scope_types, loaded_types, "Build the program that they were made by."
+            ShapeError,
+            scope_types,
+            loaded_types,
+            "Build the program that the values belong to.",
         )
     return Loaded(tuple(both), tuple(missing), tuple(extra))
 
@@ -94,12 +97,12 @@ def _dtype(type_: TensorType | None) -> str:
 def _misfit(
     kind: type[BracesError], old: Mapping[str, Any], new: Mapping[str, Any], fix: str
 ) -> BracesError:
-    differing = differences(old, new, "what is given")
-    message = f"What is given and the scope differ in {len(differing)} variables."
+    differing = differences(old, new, "the given values")
+    message = f"the given values and the scope differ in {len(differing)} variables."
     return kind(message, given=join_lines(differing), fix=fix)
 
 
 def _names_fix(extra: Sequence[str], missing: Sequence[str]) -> str:
     near = did_you_mean(extra[0], missing) if extra and missing else ""
     hint = f"`{extra[0]}`: {near} " if near else ""
-    return hint + "Run exe.init first, or say strict=False: what is on both sides is set."
+    return hint + "Run exe.init first, or pass strict=False to set the common variables."

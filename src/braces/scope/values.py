@@ -109,11 +109,11 @@ def convert_value(value: object, at: str) -> Any:
         with np.errstate(over="raise"):
             array = np.array(as_numpy(value), dtype=dtype)
     except ValueError as error:
-        message, fix = "These lists differ in length and make no array.", "Pad or cut them."
+        message, fix = "the nested lists are ragged: lengths differ.", "Pad or truncate them."
         raise ShapeError(message, at=at, given=short_repr(value), fix=fix) from error
     except (TypeError, ArithmeticError, RuntimeError) as error:
-        message = f"This makes no array of {dtype or 'numbers'}."
-        fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
+        message = f"cannot convert the value to an array of {dtype or 'numbers'}."
+        fix = array_fix(error, "Pass a NumPy array of the desired dtype.")
         raise DTypeError(message, at=at, given=short_repr(value), fix=fix) from error
     return _check_dtype(array.astype(array.dtype.newbyteorder("="), copy=False), value, at)
 
@@ -134,14 +134,16 @@ def share_value(value: object, at: str) -> Any:
 
 
 def _copy_needed_error(given: object, at: str, why: str = "") -> DTypeError:
-    message = "A variable cannot hold this without a copy" + (f": {why}" if why else ".")
-    fix = "Leave copy=False out, or give an array that lies in the memory of this machine."
+    message = "cannot share the memory of this value without a copy" + (
+        f": {why}" if why else "."
+    )
+    fix = "Omit copy=False, or pass an array in host memory."
     return DTypeError(message, at=at, given=short_repr(given), fix=fix)
 
 
 def _check_dtype(array: Any, given: object, at: str) -> Any:
     if array.dtype not in _KNOWN:
-        message = f"A variable cannot hold values of dtype {array.dtype}."
-        fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."
+        message = f"unsupported dtype {array.dtype} of a variable."
+        fix = f"Use one of the dtypes {', '.join(SHORT_NAMES)}."
         raise DTypeError(message, at=at, given=short_repr(given), fix=fix)
     return array

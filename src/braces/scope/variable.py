@@ -56,8 +56,8 @@ class Variable:
     _ended: tuple[str, str] | None
 
     def __init__(self, *_: object, **__: object) -> None:
-        fix = "Write `scope.var(name)`; a program's weights are `br.parameter(name, shape)`."
-        raise OwnershipError("Only a scope makes a variable.", fix=fix)
+        fix = "Write `scope.var(name)`, or `br.parameter(name, shape)` in a program."
+        raise OwnershipError("variables are created by scopes only.", fix=fix)
 
     @classmethod
     def _of(cls, name: str, path: str, turn: threading.RLock) -> Variable:
@@ -123,10 +123,10 @@ class Variable:
             BufferError: DLPack does not support the value, such as an array of 8-bit floats.
         """
         try:
-            return export_array(self._array("memory to lend"), **options)
+            return export_array(self._array("memory to share"), **options)
         except RuntimeError:  # as for `value`
             with self._turn:
-                return export_array(self._array("memory to lend"), **options)
+                return export_array(self._array("memory to share"), **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the device of the value, as DLPack encodes it."""
@@ -178,30 +178,28 @@ class Variable:
         if self._ended is not None:
             reason, fix = self._ended
             raise ScopeClosedError(
-                f"Variable `{self._name}` is gone: {reason}.", at=at, fix=fix
+                f"variable `{self._name}` no longer exists: {reason}.", at=at, fix=fix
             )
         fix = "Run `Executor.init` on the program first, or `set` a value."
-        raise UninitializedError(f"Variable `{self._name}` has no value.", at=at, fix=fix)
+        raise UninitializedError(f"uninitialized variable `{self._name}`.", at=at, fix=fix)
 
     def _array(self, wanted: str) -> Any:
         raw = self.raw
         if is_list(raw):
-            message = f"Variable `{self._name}` holds a list, which has no {wanted}."
-            fix, given = "Read `value`, a list of arrays.", type_text(raw)
+            message = f"variable `{self._name}` holds a list, which has no {wanted}."
+            fix, given = "Read `value`, the list of arrays.", type_text(raw)
             raise DTypeError(message, at=f"scope {self._path}", given=given, fix=fix)
         return raw
 
     def _text(self) -> str:
         raw = self._raw
         if self._ended is not None:
-            return f"gone, {self._ended[0]}"
+            return f"deleted, {self._ended[0]}"
         return value_text(raw)
 
     def __repr__(self) -> str:
         return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
 
     def __reduce__(self) -> NoReturn:
-        message = (
-            f"Variable `{self._name}` belongs to its scope and cannot be copied or pickled."
-        )
+        message = f"variable `{self._name}` of a scope cannot be copied or pickled."
         raise OwnershipError(message, at=f"scope {self._path}", fix="Copy its `value`.")

@@ -64,7 +64,7 @@ class BackgroundWrite:
         try:
             self._work()
         except Exception as error:
-            error.add_note("This happened while a checkpoint was written in the background.")
+            error.add_note("The error occurred during the background write of a checkpoint.")
             self._error = error
             atexit.register(self._tell)
         self._work = None  # release copies as large as the scope
@@ -75,7 +75,7 @@ class BackgroundWrite:
         error = self._error
         if error is not None and sys.stderr is not None:
             description = f"{type(error).__name__}: {error}"
-            print(f"The last checkpoint was not written: {description}", file=sys.stderr)
+            print(f"failed to write the last checkpoint: {description}", file=sys.stderr)
             sys.stderr = cast("TextIO", _Unflushed(sys.stderr))
 
 
@@ -96,4 +96,4 @@ class _Unflushed:
         self._stream.flush()
         frame = inspect.currentframe()
         if frame is not None and frame.f_back is None:
-            raise OSError("The last checkpoint was not written.")
+            raise OSError("failed to write the last checkpoint")

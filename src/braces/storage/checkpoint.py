@@ -192,7 +192,7 @@ class Checkpoint:
         except Exception as failed:
             if error is None:
                 raise
-            error.add_note(f"The last checkpoint was not written either: {failed}")
+            error.add_note(f"The last checkpoint was not written: {failed}")
 
     def _prepare(
         self, scope: Scope, step: int, data_position: Any, *, copy: bool
@@ -201,9 +201,9 @@ class Checkpoint:
         later = [saved for saved in _find_checkpoints(self.folder) if saved > step]
         if later:
             raise ProgramError(
-                f"There is a checkpoint of a later step already: {later[-1]}.",
+                f"the folder has a checkpoint of a later step: {later[-1]}.",
                 given=f"step {step}, folder {self.folder}",
-                fix="Go on from the newest, remove the later ones, or use another folder.",
+                fix="Continue from the newest, remove the later ones, or use another folder.",
             )
         position = _checked_position(data_position)
         record = {"step": step, "data_position": position}
@@ -282,10 +282,10 @@ def load_checkpoint(
     checkpoints = _find_checkpoints(Path(folder))
     if not checkpoints or (step is not None and step not in checkpoints):
         raise CheckpointError(
-            f"There is no checkpoint{'' if step is None else f' of step {step}'} "
+            f"no checkpoint{'' if step is None else f' of step {step}'} "
             f"in {os.fspath(folder)}.",
             given=f"steps: {', '.join(map(str, checkpoints)) or 'none'}",
-            fix="Checkpoint(folder).restore(scope) gives None where there is none.",
+            fix="Use Checkpoint(folder).restore(scope), which returns None without one.",
         )
     step = max(checkpoints) if step is None else step
     _agree_on_step(str(step), layout)
@@ -304,7 +304,9 @@ def load_checkpoint(
 def _agree_on_step(step: str, layout: Layout | None) -> None:
     """Check that processes that restore shards of a checkpoint restore the same one."""
     if layout is not None:
-        agree("checkpoint", step, fix="Use a folder that all processes see, and the same step.")
+        agree(
+            "checkpoint", step, fix="Use a folder that all processes share, and the same step."
+        )
 
 
 def _read_checkpoint(
@@ -321,7 +323,7 @@ def _read_info(file: TensorFile) -> CheckpointInfo:
     file.expect(FORMAT, "Write checkpoints with br.Checkpoint.")
     stored = file.record.get("step")
     if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
-        raise FileFormatError("The checkpoint does not say its step.")
+        raise FileFormatError("the checkpoint has no valid step.")
     return CheckpointInfo(stored, file.record.get("data_position"))
 
 
@@ -334,10 +336,10 @@ def _intact_advice(checkpoints: dict[int, Path], damaged: int) -> str:
     )
     readable = list(itertools.islice(others, _MOST_NAMED))
     if not readable:
-        return "No other checkpoint of this folder can be read."
+        return "No other checkpoint of this folder is intact."
     return (
-        f"Checkpoints of these steps can be read: {', '.join(map(str, readable))}. Restore one "
-        f"with `restore(scope, step={readable[0]})`; remove the damaged file to go on from it."
+        f"Intact checkpoints have the steps {', '.join(map(str, readable))}. Restore one with "
+        f"`restore(scope, step={readable[0]})`; remove the damaged file to continue from it."
     )
 
 
@@ -364,7 +366,7 @@ def _find_checkpoints(folder: Path) -> dict[int, Path]:
 def _positive(number: int | None, name: str) -> int | None:
     if number is not None and (type(number) is not int or number < 1):
         raise ProgramError(
-            f"{name}={number!r} keeps no checkpoint.", fix="Give a number from 1, or None."
+            f"invalid {name}={number!r}.", fix="Use an integer of at least 1, or None."
         )
     return number
 
@@ -375,7 +377,7 @@ def _checked_step(step: Any) -> int:
     except TypeError:
         number = -1
     if isinstance(step, bool) or not 0 <= number <= LARGEST_INT:
-        raise ProgramError(f"{step!r:.80} is no number of a step.", fix="Give an int from 0.")
+        raise ProgramError(f"invalid step {step!r:.80}.", fix="Use an integer of at least 0.")
     return number
 
 
@@ -390,15 +392,15 @@ def _checked_position(position: Any) -> Any:
         text = json.dumps(position, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise DTypeError(
-            "The data position is not plain JSON.",
+            "data_position is not JSON-serializable.",
             given=str(error),
-            fix="Use None, bool, int, float, str, and lists and dicts of them; as "
+            fix="Use None, bool, int, float, str, and lists and dicts of them, such as "
             "rng.bit_generator.state.",
         ) from None
     if len(text) > LARGEST_POSITION:
         raise DTypeError(
-            f"The data position takes {len(text)} bytes.",
-            fix=f"{LARGEST_POSITION} is the most; say where the data are, not what they are.",
+            f"data_position has {len(text)} bytes; expected at most {LARGEST_POSITION}.",
+            fix="Save the position in the data, not the data.",
         )
     return json.loads(text)
 
@@ -408,7 +410,7 @@ def _check_plain(content: Any) -> None:
     if isinstance(content, dict):
         for key, value in content.items():
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r:.80} is not a text")
+                raise TypeError(f"expected a string key, got {key!r:.80}")
             _check_plain(value)
     elif isinstance(content, list | tuple):
         for item in content:

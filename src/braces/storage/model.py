@@ -80,7 +80,7 @@ class Model(Hinted):
         """
         if name not in self.programs:
             raise UnknownNameError(
-                f"The model has no program `{name}`.", fix=suggest(name, self.programs)
+                f"unknown program `{name}` of the model.", fix=suggest(name, self.programs)
             )
         return self.programs[name]
 

@@ -170,9 +170,7 @@ def _fetch_names(fetches: Any) -> dict[str, str]:
     named: Mapping[Any, Any] | None = fetches if isinstance(fetches, Mapping) else None
     variables, _ = read_fetch(list(named.values()) if named else fetches)
     if not variables:
-        raise ProgramError(
-            "A model has something that it gives.", fix="Name variables in `fetches`."
-        )
+        raise ProgramError("the model has no outputs.", fix="Pass variables as `fetches`.")
     names = map(check_name, named or variables)
     return dict(zip(names, variables, strict=True))
 
@@ -181,24 +179,24 @@ def _check_feeds(feeds: Sequence[str], plan: Plan) -> None:
     for name in feeds:
         if name not in plan.data:
             raise UnknownNameError(
-                f"The program has no data `{name}` to feed.", fix=suggest(name, plan.data)
+                f"unknown data `{name}` among the feeds.", fix=suggest(name, plan.data)
             )
     missing = [
         f"`{name}`: {info.type}" for name, info in plan.feeds.items() if name not in feeds
     ]
     if missing:
         raise FeedError(
-            f"The fetches need data that is not among the feeds: {', '.join(missing)}.",
+            f"the fetches need data that is not among the feeds: {', '.join(missing)}.",
             given=f"feeds: {', '.join(feeds) or 'none'}   fetches: {', '.join(plan.fetches)}",
-            fix="Add it to `feeds`, or fetch what does not need it.",
+            fix="Add it to `feeds`, or use other fetches.",
         )
 
 
 def _check_program_name(name: str) -> None:
     if name == STARTUP:
         raise ProgramError(
-            f"A model cannot have a program called `{name}` of its own.",
-            fix="The startup program of `train` is saved with it; use another name.",
+            f"reserved program name `{name}`.",
+            fix="Use another name: the startup program of `train` has this one.",
         )
     check_name(name)
 
@@ -260,10 +258,12 @@ def read_programs(path: Path) -> dict[str, NamedProgram]:
 
 
 def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
-    file.expect(FORMAT, "Make a model with br.save_model; parameters: br.load_parameters.")
+    file.expect(
+        FORMAT, "Save models with br.save_model; load parameters with br.load_parameters."
+    )
     signatures = file.record.get("programs")
     if not is_object(signatures):
-        raise FileFormatError("The model does not say which programs it has.")
+        raise FileFormatError("missing list of programs in the model.")
     entries = {
         readable_name(name): _read_program(file, name, signature)
         for name, signature in signatures.items()
@@ -276,7 +276,7 @@ def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
 def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
     stored = file.types.get(_program_key(name))
     if stored is None or stored.dtype != np.uint8:
-        raise FileFormatError(f"The model has no program `{name}`, though it says so.")
+        raise FileFormatError(f"missing program `{name}`, which the model lists.")
     try:
         program = Program.from_bytes(file.read(_program_key(name)).tobytes())
     except (FileFormatError, VerifyError) as error:
@@ -288,7 +288,7 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
         signature_dict.get("dict", False),
     )
     if not is_list(feeds) or not is_object(fetches) or not isinstance(as_dict, bool):
-        raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
+        raise FileFormatError(f"missing or invalid feeds and fetches of the program `{name}`.")
     data = {data_name for data_name, info in program.infos.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
     for data_name in fetches:
@@ -301,7 +301,7 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
 def _check_known(names: Iterable[Any], declared: Iterable[str], what: str) -> None:
     for name in names:
         if not isinstance(name, str) or name not in declared:
-            raise FileFormatError(f"{name!r:.80}, a {what}, is not in the program.")
+            raise FileFormatError(f"unknown {what}: {name!r:.80}.")
 
 
 def _check_variables(name: str, program: Program, stored: Mapping[str, TensorType]) -> None:
@@ -309,14 +309,14 @@ def _check_variables(name: str, program: Program, stored: Mapping[str, TensorTyp
     missing = [info for info in program.persistable_infos if info.name not in stored]
     if missing:
         raise FileFormatError(
-            f"The model lacks {len(missing)} variables of its program `{name}`.",
+            f"missing {len(missing)} variables of the program `{name}` in the model.",
             given=", ".join(f"{info.name}: {info.type}" for info in missing[:8]),
         )
     sizes = Sizes()
     for info in program.persistable_infos:
         if not _fits(info, stored[info.name], sizes):
             raise FileFormatError(
-                f"`{info.name}` is not of the type that the program `{name}` declares.",
+                f"type mismatch of `{info.name}` between the program `{name}` and the file.",
                 given=f"declared {info.type}, in the file {stored[info.name]}",
             )
 

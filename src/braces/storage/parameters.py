@@ -161,10 +161,10 @@ def refuse_sharded(name: str, raw: Any) -> None:
     is_complete = getattr(raw, "is_fully_addressable", True) or raw.is_fully_replicated
     if not is_complete:
         raise DeviceError(
-            f"Other processes have parts of `{name}`, and one file holds the whole.",
+            f"`{name}` is sharded over several processes, but one file holds whole arrays.",
             given=f"{name}: {list(raw.shape)}, {raw.sharding}",
-            fix="Let all processes save with br.Checkpoint; one process can then restore it, "
-            "and write this file.",
+            fix="Save with br.Checkpoint in all processes; restore in one process, and write "
+            "the file there.",
         )
 
 
@@ -179,9 +179,9 @@ def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str,
     for name, raw in raws.items():
         if isinstance(raw, list | tuple):
             raise DTypeError(
-                f"Variable `{name}` holds a list, and a file holds arrays.",
+                f"cannot store the list `{name}`: files hold arrays.",
                 given=f"{name}: a list of {len(raw)} arrays",  # pyright: ignore[reportUnknownArgumentType]
-                fix="Leave it out: name the variables to save with names=[…].",
+                fix="Exclude it: pass the variables to save as names=[…].",
             )
     return raws
 
@@ -194,8 +194,8 @@ def check_variable_name(name: str) -> str:
     """
     if check_name(name).startswith(RESERVED):
         raise ProgramError(
-            f"A variable in a file cannot be called `{name}`.",
-            fix=f"Names that begin with {RESERVED} belong to the format; use another.",
+            f"reserved variable name `{name}`.",
+            fix=f"Use a name that does not begin with {RESERVED}.",
         )
     return name
 
@@ -214,7 +214,9 @@ def _check_in_file(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str
     selected = tuple(_listed(names))
     for name in selected:
         if name not in stored:
-            raise UnknownNameError(f"The file has no `{name}`.", fix=suggest(name, stored))
+            raise UnknownNameError(
+                f"unknown variable `{name}` of the file.", fix=suggest(name, stored)
+            )
     return selected
 
 
@@ -222,7 +224,7 @@ def _check_same(scope_types: Mapping[str, Any], stored: Mapping[str, TensorType]
     differing = differences(scope_types, stored, "the file")
     if differing:
         raise FileFormatError(
-            f"The file and the scope differ in {len(differing)} variables.",
+            f"the file and the scope differ in {len(differing)} variables.",
             given=join_lines(differing),
             fix="Initialize the scope for the program of this file, or load with strict=False.",
         )

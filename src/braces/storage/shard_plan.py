@@ -67,7 +67,7 @@ class ShardPlan:
         check_equal_values(
             "checkpoint to save",
             {process: text.rpartition(" ")[0] for process, text in summaries.items()},
-            "Let every process save the same scope at the same step.",
+            "Save the same scope at the same step in every process.",
         )
         save = summaries[0].rpartition(" ")[2]
         return ShardPlan(step, save, process_index(), shapes, parts)
@@ -101,7 +101,7 @@ class ShardPlan:
         failures = {process: text[1:] for process, text in reports.items() if text[:1] == "!"}
         if failures:
             raise ClusterError(
-                f"{describe_processes(list(failures))} could not write the checkpoint of step "
+                f"{describe_processes(list(failures))} failed to write the checkpoint of step "
                 f"{self.step}.",
                 given=next(iter(failures.values())),
             )

@@ -43,7 +43,7 @@ from braces.storage.tensor_file import (
 FORMAT = "braces.part"
 _SAVE = re.compile(r"[0-9a-f]{16}")
 _FILE = re.compile(r"step-(\d{12,19})\.([0-9a-f]{16})\.\d+-of-\d+\.safetensors")
-_DAMAGED = "The checkpoint may be damaged, or a file of it is missing or of another one."
+_DAMAGED = "The checkpoint may be damaged or incomplete, or has files of another one."
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -209,7 +209,9 @@ def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
         or not is_list(sizes)
         or not sizes
     ):
-        raise FileFormatError("The checkpoint does not say what it is made of.", fix=_DAMAGED)
+        raise FileFormatError(
+            "missing or invalid list of files in the checkpoint.", fix=_DAMAGED
+        )
     count = len(sizes)
     return [(shard_path(checkpoint, save, i, count), size) for i, size in enumerate(sizes)]
 
@@ -222,9 +224,9 @@ def _open_shard_file(path: Path, size: int) -> Generator[TensorFile]:
         actual_size = None
     if actual_size != size:
         raise FileFormatError(
-            "A file of the checkpoint is missing."
+            "missing file of the checkpoint."
             if actual_size is None
-            else f"A file of the checkpoint has {actual_size} bytes, and had {size!r:.20}.",
+            else f"a file of the checkpoint has {actual_size} bytes; expected {size!r:.20}.",
             at=os.fspath(path),
             fix=_DAMAGED,
         )
@@ -236,15 +238,15 @@ def _open_shard_file(path: Path, size: int) -> Generator[TensorFile]:
 def _collect_shards(files: Sequence[TensorFile]) -> StoredVariables:
     shapes: Any = files[0].record.get("shapes")
     if any(file.record.get("shapes") != shapes for file in files) or not is_object(shapes):
-        raise _mismatch_error(
-            "The files of the checkpoint do not say the same shapes", files[0]
-        )
+        raise _mismatch_error("the files of the checkpoint have different shapes", files[0])
     pieces: dict[str, list[StoredShard]] = {readable_name(name): [] for name in shapes}
     for file in files:
         for piece in _pieces(file):
             name = piece.name.rpartition("@")[0]
             if name not in pieces:
-                raise _mismatch_error(f"`{piece.name!r:.80}` is a part of no variable", file)
+                raise _mismatch_error(
+                    f"{piece.name!r:.80} is a shard of an unknown variable", file
+                )
             pieces[name].append(piece)
     return StoredVariables(
         {n: _type(n, shapes[n], shards) for n, shards in pieces.items()}, pieces
@@ -256,7 +258,7 @@ def _pieces(file: TensorFile) -> Iterable[StoredShard]:
     for name, type_ in file.variables.items():
         begins: Any = starts.get(name) if is_object(starts) else None
         if not _are_sizes(begins) or len(begins) != len(type_.shape):
-            raise _mismatch_error(f"The file does not say where `{name}` begins", file)
+            raise _mismatch_error(f"missing or invalid offsets of `{name}`", file)
         yield _piece(file, name, tuple(begins))
 
 
@@ -271,7 +273,9 @@ def _type(name: str, shape: Any, pieces: Sequence[StoredShard]) -> TensorType:
     dtypes = {piece.file.types[piece.name].dtype for piece in pieces}
     ranks = {len(piece.begins) for piece in pieces}
     if not _are_sizes(shape) or len(dtypes) != 1 or ranks != {len(shape)}:
-        raise FileFormatError(f"The parts of `{name}` are missing or unlike.", fix=_DAMAGED)
+        raise FileFormatError(
+            f"the shards of `{name}` are missing or inconsistent.", fix=_DAMAGED
+        )
     axes = [{(p.begins[i], p.ends[i]) for p in pieces} for i in range(len(shape))]
     is_covered = all(_cover_axis(axis, size) for axis, size in zip(axes, shape, strict=True))
     start_indices = {piece.begins for piece in pieces}
@@ -281,8 +285,8 @@ def _type(name: str, shape: Any, pieces: Sequence[StoredShard]) -> TensorType:
         or len(pieces) != prod(map(len, axes))
     ):
         raise FileFormatError(
-            f"The parts of `{name}` overlap, or leave something out.",
-            given=f"{len(pieces)} parts of {shape!r:.80}",
+            f"the shards of `{name}` overlap or are incomplete.",
+            given=f"{len(pieces)} shards of {shape!r:.80}",
             fix=_DAMAGED,
         )
     return TensorType(dtypes.pop(), tuple(shape))

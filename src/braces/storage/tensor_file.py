@@ -47,7 +47,7 @@ _ORDER = (
     "bf16", "f16", "u16", "i16", "i8", "u8", "bool",
 )  # fmt: skip
 """The order of arrays by dtype, which aligns each in a mapped file."""
-_DAMAGED = "The file may be damaged, or it is none that Braces wrote."
+_DAMAGED = "The file may be damaged, or was not written by Braces."
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class TensorFile:
         """
         if name not in self.types:
             raise UnknownNameError(
-                f"The file has no array `{name}`.", fix=suggest(name, self.types)
+                f"unknown array `{name}` of the file.", fix=suggest(name, self.types)
             )
         declared = self.types[name]
         shape: Any = declared.shape
@@ -173,7 +173,9 @@ class TensorFile:
             array = self.handle.get_slice(name)[region]
         if declared.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise FileFormatError(
-                f"The bools of `{name}` are not all 0 or 1.", at=self.path, fix=_DAMAGED
+                f"invalid bools in `{name}`: expected bytes 0 and 1.",
+                at=self.path,
+                fix=_DAMAGED,
             )
         return array.view(declared.dtype).reshape(shape)
 
@@ -186,7 +188,7 @@ class TensorFile:
         actual = self.record.get("format", "safetensors of another library")
         if actual != kind:
             raise FileFormatError(
-                f"This is no {kind} file.", given=f"{visible(actual):.80}", fix=fix
+                f"expected a file of format {kind}.", given=f"{visible(actual):.80}", fix=fix
             )
 
 
@@ -208,10 +210,10 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
             yield _parse_header(os.fspath(path), handle)
     except SafetensorError as error:
         raise FileFormatError(
-            "This is no safetensors file, or it is damaged.",
+            "invalid or damaged safetensors file.",
             given=str(error).removeprefix("Error while deserializing header: "),
             at=os.fspath(path),
-            fix="Programs without parameters are read by br.Program.load.",
+            fix="Read programs without parameters with br.Program.load.",
         ) from None
     except FileFormatError as error:
         error.located(os.fspath(path))
@@ -228,7 +230,7 @@ def read_tensors(data: bytes, source: str) -> TensorFile:
         return _parse_header(source, _InMemory(data))
     except SafetensorError as error:
         raise FileFormatError(
-            "This is not in the format of safetensors.", given=str(error)[:200], at=source
+            "invalid safetensors data.", given=str(error)[:200], at=source
         ) from None
 
 
@@ -291,7 +293,9 @@ def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
     record = _parse_record(text)
     version = record.get("version")
     if type(version) is not int or not isinstance(record.get("format"), str) or version < 1:
-        raise FileFormatError("The record of Braces says no format or version.", fix=_DAMAGED)
+        raise FileFormatError(
+            "missing or invalid format or version in the record of Braces.", fix=_DAMAGED
+        )
     if version > VERSION:
         raise FileFormatError(
             f"This file was written by a newer Braces: format {version}, "
@@ -307,7 +311,7 @@ def _parse_record(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         parsed = None
     if not is_object(parsed):
-        raise FileFormatError("The record of Braces is not a JSON object.", fix=_DAMAGED)
+        raise FileFormatError("the record of Braces is not a JSON object.", fix=_DAMAGED)
     return parsed
 
 
@@ -317,11 +321,11 @@ def _type(name: str, handle: Any) -> TensorType:
     dtype = _DTYPES.get(stored.get_dtype())
     if dtype is None:
         raise FileFormatError(
-            f"`{name}` has a dtype that programs do not have: {stored.get_dtype()}.",
+            f"unsupported dtype {stored.get_dtype()} of `{name}`.",
             fix=f"Convert it to one of {', '.join(_DTYPES)}.",
         )
     if len(shape) > HIGHEST_RANK or prod(max(n, 1) for n in shape) > LARGEST_INT:
-        raise FileFormatError(f"`{name}` has a shape that no array has.", fix=_DAMAGED)
+        raise FileFormatError(f"invalid shape of `{name}`.", fix=_DAMAGED)
     return TensorType(dtype, shape)
 
 
@@ -332,7 +336,7 @@ def _with_complex(
     for name in names if is_list(names) else [names]:
         pairs = types.get(name) if isinstance(name, str) else None
         if pairs is None or pairs.dtype != np.float64 or pairs.shape[-1:] != (2,):
-            raise FileFormatError(f"`{name!r:.80}` is no complex array.", fix=_DAMAGED)
+            raise FileFormatError(f"expected a complex array for {name!r:.80}.", fix=_DAMAGED)
         types[name] = TensorType(_COMPLEX, pairs.shape[:-1])
     return types
 
@@ -346,7 +350,7 @@ def _with_stored(
         byte_type = types.get(name) if isinstance(name, str) else None
         dtype = STORED.get(short) if isinstance(short, str) else None
         if byte_type is None or byte_type.dtype != np.uint8 or dtype is None:
-            raise FileFormatError(f"`{name!r:.80}` is no array of bytes.", fix=_DAMAGED)
+            raise FileFormatError(f"expected an array of bytes for {name!r:.80}.", fix=_DAMAGED)
         types[name] = byte_type.with_dtype(dtype)
     return types
 

@@ -70,7 +70,7 @@ def test_what_nests_deeper_is_refused_where_it_is_built(
 ) -> None:
     with br.Program() as program:
         x = br.data("x", [3])
-        with pytest.raises(ProgramError, match="nest deeper than 24") as caught:
+        with pytest.raises(ProgramError, match="nested deeper than 24") as caught:
             nest(x, most + more)
     assert "test_nesting.py:" in str(caught.value)
     assert len(program.blocks) == 1
@@ -95,5 +95,5 @@ def test_records_that_nest_too_deep_are_refused_everywhere(depth: int, tuples: b
         lambda: br.Program().table.append(body.ops[0]),
         lambda: br.ir.serde.body_to_desc(body),
     ):
-        with pytest.raises(BracesError, match="nest deeper than 24"):
+        with pytest.raises(BracesError, match="nested deeper than 24"):
             use()

@@ -133,7 +133,7 @@ def test_bytes_that_name_no_axis_are_refused() -> None:
     with br.Program() as program:
         br.data("x", [("embed", 4), "rows"])
     data = program.to_bytes()
-    with pytest.raises(br.FileFormatError, match="not a name for an axis"):
+    with pytest.raises(br.FileFormatError, match="invalid axis name"):
         br.Program.from_bytes(data.replace(b"embed", b"em,ed"))
 
 

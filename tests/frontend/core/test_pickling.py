@@ -212,6 +212,6 @@ def test_a_scope_says_what_to_do() -> None:
         br.parameter("w", [2], init=1.0)
     scope = br.Executor().init(prog, br.Scope())
     for attempt in WAYS.values():
-        with pytest.raises(BracesError, match="Make another scope"):
+        with pytest.raises(BracesError, match="Create another scope"):
             attempt(scope)
     np.testing.assert_array_equal(scope.var("w").value, [1.0, 1.0])

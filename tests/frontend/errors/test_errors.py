@@ -61,7 +61,7 @@ def test_a_layer_is_named_once(prog: br.Program) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "1x", "x:y", "é\n"])
 def test_a_name_is_a_word(prog: br.Program, name: str) -> None:
-    refuse_here(prog, br.ProgramError, lambda: br.data(name, [3]), "cannot be a name")
+    refuse_here(prog, br.ProgramError, lambda: br.data(name, [3]), "invalid name")
 
 
 # ---- shapes and dtypes -----------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_a_name_of_a_module_that_could_harm_a_terminal_is_refused() -> None:
         br.data("x", [2])
     desc = pb.ProgramDesc.FromString(program.to_bytes())
     desc.op_modules["x"] = "\x1b[31mred"
-    with pytest.raises(br.FileFormatError, match="no name of a module"):
+    with pytest.raises(br.FileFormatError, match="invalid module name"):
         br.Program.from_bytes(desc.SerializeToString())
 
 

@@ -91,7 +91,7 @@ def test_names_that_are_taken_are_refused() -> None:
 
     refused(DuplicateNameError, "duplicate optimizer name: variables `fit/…`", twice)
     refused(ProgramError, "invalid optimizer name `a/b`", lambda line: opt.adam(name="a/b"))
-    refused(ProgramError, "cannot be a name", lambda line: opt.adam(name="a b"))
+    refused(ProgramError, "invalid name 'a b'", lambda line: opt.adam(name="a b"))
 
 
 def test_only_trainable_parameters_move() -> None:

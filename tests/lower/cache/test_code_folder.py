@@ -128,7 +128,7 @@ def test_a_folder_with_other_content_never_becomes_a_cache(
 def test_one_file_with_another_name_makes_a_folder_foreign(folder: Path, name: str) -> None:
     write(folder, *ENTRIES, name)
     assert not prepare_cache(folder)
-    assert "something else" in str(reason_not_cache(folder))
+    assert "has a file of another program" in str(reason_not_cache(folder))
 
 
 def test_a_folder_of_folders_is_foreign_also_where_these_are_empty(folder: Path) -> None:

@@ -200,7 +200,8 @@ def test_a_batch_with_no_equal_parts_is_refused(rng: np.random.Generator) -> Non
     fed = batch(program, rng)
     scope = train(program, loss, exe, fed, steps=1).scope
     with pytest.raises(
-        br.FeedError, match=r"(?s)`[xy]` has no equal parts.*batch=9 on 8 devices"
+        br.FeedError,
+        match=r"(?s)`[xy]` does not divide into equal shards.*batch=9 on 8 devices",
     ):
         exe.run(program, scope, {name: value[:9] for name, value in fed.items()}, loss)
     with pytest.raises(br.FeedError, match="shape mismatch of the feed `x`"):

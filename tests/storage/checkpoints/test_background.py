@@ -106,7 +106,7 @@ def test_an_error_in_the_background_is_raised_by_the_next_call(
     }
     with pytest.raises(OSError, match="No space left") as caught:
         calls[then]()
-    assert "in the background" in caught.value.__notes__[0]
+    assert "during the background write" in caught.value.__notes__[0]
     gate.error = None
     job.save(scope, 3)  # it was told, and can go on
     job.close()
@@ -135,7 +135,7 @@ def test_an_error_of_the_job_itself_comes_first(
 
     with pytest.raises(KeyError) as caught:
         train()
-    assert "was not written either" in caught.value.__notes__[0]
+    assert "The last checkpoint was not written" in caught.value.__notes__[0]
 
 
 def test_what_cannot_be_saved_is_refused_at_once(scope: br.Scope, tmp_path: Path) -> None:
@@ -241,5 +241,5 @@ def test_a_failed_write_that_nobody_asks_for_is_told_at_exit(
     assert said.pop() == "others run at exit"
     assert len(said) == (how != "heard")
     for line in said:
-        assert line.startswith("The last checkpoint was not written: IsADirectoryError: ")
+        assert line.startswith("failed to write the last checkpoint: IsADirectoryError: ")
         assert "step-000000000002.safetensors" in line

@@ -76,14 +76,14 @@ def test_a_data_position_is_any_plain_json(
 def test_other_data_positions_are_refused(
     position: Any, scope: br.Scope, tmp_path: Path
 ) -> None:
-    with pytest.raises(DTypeError, match="data position"):
+    with pytest.raises(DTypeError, match="data_position"):
         save_checkpoint(scope, tmp_path, 1, position)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("step", [-1, 1.5, "1", None, True, 2**63])
 def test_a_step_is_a_number(step: Any, scope: br.Scope, tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="no number of a step"):
+    with pytest.raises(ProgramError, match="invalid step"):
         save_checkpoint(scope, tmp_path, step)
 
 
@@ -128,9 +128,9 @@ def test_all_stay_where_that_is_asked_for(scope: br.Scope, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, True])
 def test_at_least_one_stays(number: Any, tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="keeps no checkpoint"):
+    with pytest.raises(ProgramError, match="invalid keep"):
         Checkpoint(tmp_path, keep=number)
-    with pytest.raises(ProgramError, match="keeps no checkpoint"):
+    with pytest.raises(ProgramError, match="invalid keep"):
         Checkpoint(tmp_path, keep_every=number)
 
 
@@ -153,7 +153,7 @@ def test_what_a_killed_job_left_behind_is_removed(scope: br.Scope, tmp_path: Pat
 def test_history_does_not_go_back(scope: br.Scope, tmp_path: Path) -> None:
     save_checkpoint(scope, tmp_path, 20)
     save_checkpoint(scope, tmp_path, 20)
-    with pytest.raises(ProgramError, match="a later step already: 20"):
+    with pytest.raises(ProgramError, match="a later step: 20"):
         save_checkpoint(scope, tmp_path, 10)
     assert steps(tmp_path) == [20]
 
@@ -173,7 +173,7 @@ def test_a_job_that_starts_has_nothing_to_restore(scope: br.Scope, tmp_path: Pat
 def test_loading_what_is_not_there_is_an_error(
     folder: str, scope: br.Scope, tmp_path: Path
 ) -> None:
-    with pytest.raises(CheckpointError, match="There is no checkpoint in"):
+    with pytest.raises(CheckpointError, match="no checkpoint in"):
         load_checkpoint(scope, tmp_path / folder)
     with pytest.raises(FileNotFoundError):
         load_checkpoint(scope, tmp_path / folder)
@@ -192,7 +192,7 @@ def test_loading_another_step_names_those_that_are_there(
 
 def test_other_files_are_no_checkpoints(scope: br.Scope, tmp_path: Path) -> None:
     save_parameters(scope, tmp_path / "step-000000000001.safetensors")
-    with pytest.raises(FileFormatError, match=r"no braces\.checkpoint file"):
+    with pytest.raises(FileFormatError, match=r"expected a file of format braces\.checkpoint"):
         load_checkpoint(scope, tmp_path)
 
 
@@ -200,7 +200,7 @@ def test_other_files_are_no_checkpoints(scope: br.Scope, tmp_path: Path) -> None
 def test_a_checkpoint_says_its_step(step: Any, scope: br.Scope, tmp_path: Path) -> None:
     path = tmp_path / "step-000000000001.safetensors"
     write_tensors(path, {}, "braces.checkpoint", step=step)
-    with pytest.raises(FileFormatError, match="does not say its step"):
+    with pytest.raises(FileFormatError, match="no valid step"):
         load_checkpoint(scope, tmp_path)
 
 
@@ -231,7 +231,7 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
         with pytest.raises(FileFormatError) as caught:
             Checkpoint(tmp_path).restore(scope)
         assert caught.value.at == str(paths[7])
-        assert "these steps can be read: 6, 4, 3, 2." in str(caught.value)
+        assert "have the steps 6, 4, 3, 2." in str(caught.value)
         assert "`restore(scope, step=6)`" in str(caught.value)
         paths[7].write_bytes(content)
         with pytest.raises(FileFormatError, match="can be read: 7, 6, 4, 3"):

@@ -182,7 +182,7 @@ def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
             br.load_checkpoint(br.Scope(), tmp_path)
         assert caught.value.at == str(path)
     path.unlink()
-    with pytest.raises(FileFormatError, match="is missing"):
+    with pytest.raises(FileFormatError, match="missing file"):
         br.load_checkpoint(br.Scope(), tmp_path)
 
 
@@ -220,7 +220,7 @@ def test_two_processes_save_and_others_go_on(tmp_path: Path) -> None:
         "ClusterError", "ClusterError", "DeviceError",
     ]  # fmt: skip
     assert "checkpoint to save" in refused[0][0]
-    assert "Process 1 could not write the checkpoint" in refused[0][1]
+    assert "Process 1 failed to write the checkpoint" in refused[0][1]
     assert refused[1][1].startswith("FileNotFoundError")
     for path in (tmp_path / "ck").glob(f"step-*{STEP + 2}.*"):
         path.unlink()

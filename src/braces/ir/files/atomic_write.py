@@ -184,7 +184,7 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
     if kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if kind != stat.S_IFREG:
-        raise OSError(errno.ENOTSUP, "Neither a file nor a stream")
+        raise OSError(errno.ENOTSUP, "Not a regular file or a stream")
     return _is_handle(path)
 
 

@@ -25,9 +25,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     """
     kind = os.stat(path).st_mode
     if not stat.S_ISREG(kind):
-        what = (
-            "a folder, and not a regular file" if stat.S_ISDIR(kind) else "not a regular file"
-        )
+        what = "a folder, not a regular file" if stat.S_ISDIR(kind) else "not a regular file"
         raise NotAFileError(f"{os.fspath(path)} is {what}.", at=os.fspath(path))
 
 

@@ -70,8 +70,8 @@ def program_to_bytes(
     data = _encoded(desc) + _encoded(pb.ProgramDesc(complete=True))
     if len(data) > limits.LARGEST_FILE:
         raise ProgramError(
-            f"The program takes {len(data)} bytes; {limits.LARGEST_FILE} is the most.",
-            fix="Hold large arrays as parameters: they are saved beside the program.",
+            f"the program has {len(data)} bytes; expected at most {limits.LARGEST_FILE}.",
+            fix="Use parameters for large arrays: they are saved beside the program.",
         )
     return data
 
@@ -89,7 +89,9 @@ def program_from_bytes(
         FileFormatError: The bytes are no program, truncated, or of a newer format.
     """
     if len(data) > limits.LARGEST_FILE:
-        raise FileFormatError(f"A program has {limits.LARGEST_FILE} bytes at most.")
+        raise FileFormatError(
+            f"the program has {len(data)} bytes; expected at most {limits.LARGEST_FILE}."
+        )
     desc = pb.ProgramDesc()
     try:
         desc.ParseFromString(data)
@@ -114,7 +116,7 @@ def _encoded(desc: Any) -> bytes:
     try:
         return desc.SerializeToString(deterministic=True)
     except (EncodeError, ValueError) as error:
-        raise ProgramError(f"The program cannot be stored: {error}") from error
+        raise ProgramError(f"cannot serialize the program: {error}") from error
 
 
 @functools.cache
@@ -127,9 +129,9 @@ def _producer() -> str:
 
 def _not_a_program(data: bytes) -> FileFormatError:
     if FORMAT.encode() in data[: len(FORMAT) + 2]:
-        return FileFormatError("This Braces program is damaged or was cut short.")
+        return FileFormatError("damaged or truncated Braces program.")
     return FileFormatError(
-        "This is not a Braces program.", fix="Give a file that `Program.save` wrote."
+        "not a Braces program.", fix="Pass a file that `Program.save` wrote."
     )
 
 
@@ -143,7 +145,7 @@ def _check_header(desc: pb.ProgramDesc, data: bytes) -> None:
             f"this one reads {FORMAT_VERSION}.",
         )
     if not desc.format_version or not desc.HasField("main") or not desc.complete:
-        raise FileFormatError("This Braces program is damaged or was cut short.")
+        raise FileFormatError("damaged or truncated Braces program.")
 
 
 def _check_versions(desc: pb.ProgramDesc, known: Mapping[str, int]) -> None:
@@ -185,7 +187,7 @@ def body_from_desc(desc: Any) -> Body:
         FileFormatError: It is not a well-formed `BlockDesc`.
     """
     if not isinstance(desc, pb.BlockDesc):
-        raise FileFormatError(f"A {type(desc).__name__} is not a BlockDesc.")
+        raise FileFormatError(f"expected a BlockDesc, got {type(desc).__name__}.")
     return Reader(desc).block(desc, 0)
 
 

@@ -78,7 +78,7 @@ class Reader:
         if not location or self.locations is None:
             return None
         if location > len(self.locations):
-            raise FileFormatError(f"There is no source location {location}.")
+            raise FileFormatError(f"source location {location} is out of range.")
         return self.locations[location - 1]
 
     def attr(self, desc: pb.AttrDesc, depth: int) -> Attr:
@@ -95,7 +95,7 @@ class Reader:
             "list": lambda: self.items(desc.list.items, depth + 1),
         }
         if kind not in readers:
-            raise FileFormatError(f"The attribute `{desc.name:.80}` has no value.")
+            raise FileFormatError(f"missing value of the attribute `{desc.name:.80}`.")
         return readers[kind]()
 
     def items(self, descs: Iterable[pb.AttrDesc], depth: int) -> tuple[Attr, ...]:
@@ -107,7 +107,7 @@ class Reader:
 def source_of(desc: pb.LocationDesc) -> Source:
     """Decode an entry of the table of source lines."""
     if desc.line < 0:
-        raise FileFormatError(f"{desc.line} is not the number of a line.")
+        raise FileFormatError(f"invalid line number {desc.line}.")
     return Source(stored_path(desc.file), desc.line)
 
 
@@ -121,7 +121,7 @@ def _type(desc: pb.TypeDesc) -> Type:
         return _tensor(desc.tensor)
     if kind == "list":
         return ListType(_tensor(desc.list))
-    raise FileFormatError("A variable has no type.")
+    raise FileFormatError("missing type of a variable.")
 
 
 def _tensor(desc: pb.TensorTypeDesc) -> TensorType:
@@ -135,7 +135,7 @@ def _size(desc: pb.SizeDesc) -> Size:
         return limits.axis_size(desc.value)
     if kind == "expression":
         return limits.readable_size(desc.expression)
-    raise FileFormatError("The size of an axis is not set.")
+    raise FileFormatError("missing size of an axis.")
 
 
 def _literal(desc: pb.LiteralDesc) -> Literal:
@@ -146,7 +146,7 @@ def _literal(desc: pb.LiteralDesc) -> Literal:
 def _from_number(table: Mapping[int, T], number: int, what: str) -> T:
     if number not in table:
         raise FileFormatError(
-            f"There is no {what} with the number {number}.",
+            f"unknown {what} with number {number}.",
             fix="The file may be damaged, or written by a newer Braces.",
         )
     return table[number]

@@ -98,7 +98,7 @@ def _write_plain(value: object, desc: pb.AttrDesc) -> None:
         case Literal():
             desc.literal.CopyFrom(_literal_desc(value))
         case _:
-            raise ProgramError(f"A {type(value).__name__} has no stored form.")
+            raise ProgramError(f"unsupported type {type(value).__name__}.")
 
 
 def _unstorable(op: Op, name: str, error: Exception) -> ProgramError:
@@ -106,7 +106,7 @@ def _unstorable(op: Op, name: str, error: Exception) -> ProgramError:
         return error
     what = error.what if isinstance(error, BracesError) else str(error)
     return ProgramError(
-        f"The attribute `{name}` cannot be stored. {what}",
+        f"cannot serialize the attribute `{name}`: {what}",
         at=op.describe(),
         fix="Use None, bool, int (64 bits), float, str, dtypes, sizes, arrays, blocks, tuples.",
     )
@@ -154,7 +154,7 @@ def _tensor_desc(type_: TensorType) -> pb.TensorTypeDesc:
 def _size_desc(size: Size) -> pb.SizeDesc:
     if isinstance(size, int):
         if not 0 <= size <= limits.LARGEST_INT:
-            raise ProgramError(f"{size} cannot be the size of an axis.")
+            raise ProgramError(f"axis size {size} is out of range.")
         return pb.SizeDesc(value=size)
     return pb.SizeDesc(expression=str(size))
 

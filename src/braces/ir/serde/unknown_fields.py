@@ -57,8 +57,8 @@ def unknown_fields(desc: Message) -> bytes:
     data = remainder.SerializeToString(deterministic=True)
     if len(data) > limits.LARGEST_UNKNOWN:
         raise FileFormatError(
-            f"{what} has {len(data)} bytes of fields that this Braces does not know; "
-            f"{limits.LARGEST_UNKNOWN} is the most.",
+            f"{what} has {len(data)} bytes of unknown fields; expected at most "
+            f"{limits.LARGEST_UNKNOWN}.",
             fix="Update Braces.",
         )
     return data
@@ -71,9 +71,7 @@ def readable_unknown(record: type, data: bytes) -> bytes:
             return data
     except DecodeError:
         pass
-    raise FileFormatError(
-        f"This is not a series of unknown fields of {_OPEN[record].DESCRIPTOR.name}."
-    )
+    raise FileFormatError(f"invalid unknown fields of {_OPEN[record].DESCRIPTOR.name}.")
 
 
 def _values(desc: Message) -> Iterator[Message]:
@@ -98,11 +96,10 @@ def _unknown_field_error(desc: Message, number: int, what: str) -> FileFormatErr
     if number in desc.DESCRIPTOR.fields_by_number:
         name = desc.DESCRIPTOR.fields_by_number[number].name
         return FileFormatError(
-            f"{what} has a field `{kind}.{name}` that cannot be read.",
+            f"{what} has an invalid field `{kind}.{name}`.",
             fix="The file may be damaged, or written by a newer Braces.",
         )
     return FileFormatError(
-        f"{what} has a field of a newer Braces, number {number} of {kind}: "
-        "what it says would be lost.",
+        f"{what} has field {number} of {kind} from a newer Braces, which would be lost.",
         fix="Update Braces, or save the program with an older one.",
     )

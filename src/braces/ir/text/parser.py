@@ -144,7 +144,7 @@ class _Parser(Values):
             self.results(into)
         elif self.sees_unknown():
             if into.unknown:
-                raise self.error("The unknown fields of a block are given once.", first)
+                raise self.error("duplicate unknown fields of a block.", first)
             into.unknown = self.unknown(Body)
         elif second.kind == "name" and first.text in VARIABLE_KINDS:
             self.declaration(into)
@@ -176,13 +176,13 @@ class _Parser(Values):
 
     def declare(self, into: _Contents, name: Token, info: VarInfo) -> None:
         if name.text in into.vars:
-            raise self.error(f"`{name.text}` is declared twice in this block.", name)
+            raise self.error(f"duplicate declaration of `{name.text}` in this block.", name)
         into.vars[name.text] = info
 
     def results(self, into: _Contents) -> None:
         word = self.next()
         if into.results is not None:
-            raise self.error("A block returns once.", word)
+            raise self.error("duplicate return in a block.", word)
         into.results = self.names_after() if self.peek().kind == "name" else ()
 
     def names_after(self) -> tuple[str, ...]:
@@ -194,9 +194,9 @@ class _Parser(Values):
     def update(self, updates: dict[str, str] | None) -> None:
         word, name = self.next(), self.name()
         if updates is None:
-            raise self.error("Only a program has updates.", word)
+            raise self.error("updates are allowed in programs only.", word)
         if name.text in updates:
-            raise self.error(f"`{name.text}` is updated twice.", name)
+            raise self.error(f"duplicate update of `{name.text}`.", name)
         self.take("=")
         updates[name.text] = self.name().text
 
@@ -222,7 +222,7 @@ class _Parser(Values):
         while self.peek().kind == "name" and self.peek(1).text in ("(", "["):
             self.into_attrs(attrs, self.name(), depth)
         if name.text in into.ops:
-            raise self.error(f"Two operators of this block are called `{name.text}`.", name)
+            raise self.error(f"duplicate operator name `{name.text}` in this block.", name)
         into.ops[name.text] = Op(
             op_type.text, name.text, inputs, outputs, attrs, source, unknown
         )
@@ -260,7 +260,7 @@ class _Parser(Values):
         self.take("[")
         self.several("]", lambda: names.append(self.binding(into, VALUE)))
         if slot.text in slots:
-            raise self.error(f"The slot `{slot.text}` is given twice.", slot)
+            raise self.error(f"duplicate slot `{slot.text}`.", slot)
         slots[slot.text] = tuple(names)
 
     def with_plain(
@@ -292,7 +292,7 @@ class _Parser(Values):
         else:
             names.append(self.name("a variable").text)
         if slot.text in slots:
-            raise self.error(f"The slot `{slot.text}` is given twice.", slot)
+            raise self.error(f"duplicate slot `{slot.text}`.", slot)
         slots[slot.text] = tuple(names)
 
     def attrs(self, depth: int) -> dict[str, Attr]:
@@ -311,7 +311,7 @@ class _Parser(Values):
         """Parse the value of an attribute."""
         value = self.value(depth)
         if name.text in attrs:
-            raise self.error(f"The attribute `{name.text}` is given twice.", name)
+            raise self.error(f"duplicate attribute `{name.text}`.", name)
         attrs[name.text] = self.checked(name, lambda: limits.reachable(value))
 
     def source(self) -> Source | None:

@@ -293,7 +293,7 @@ def _plain(value: object) -> str:
         case Literal():
             return _literal(value)
         case _:
-            raise ProgramError(f"A {type(value).__name__} has no text form.")
+            raise ProgramError(f"unsupported type {type(value).__name__} of an attribute.")
 
 
 def quoted(text: str) -> str:

@@ -63,7 +63,9 @@ class Tokens:
     def __init__(self, text: str) -> None:
         if len(text) > limits.LARGEST_FILE:
             raise parse_error(
-                text, 0, f"A program has {limits.LARGEST_FILE} characters at most."
+                text,
+                0,
+                f"the text has {len(text)} characters; expected at most {limits.LARGEST_FILE}.",
             )
         self.text = text
         self.last_end = 0
@@ -80,8 +82,8 @@ class Tokens:
         at = self.last_end if broken or token.kind == "end" else token.start
         fix = None
         if token.text == ELLIPSIS:
-            fix = "This text is folded; `braces show --text --unfold` prints all of it."
-        return parse_error(self.text, at, f"Expected {what} before {token}.", fix)
+            fix = "This text is folded; print all of it with `braces show --text --unfold`."
+        return parse_error(self.text, at, f"expected {what} before {token}.", fix)
 
     def peek(self, distance: int = 0) -> Token:
         """Return the next token, or one further ahead."""
@@ -154,7 +156,7 @@ class Tokens:
         except FileFormatError as error:
             raise self.error(error.what, token, error.fix) from None
         except (OverflowError, ValueError) as error:
-            raise self.error(f"{token} cannot be read: {error}", token) from None
+            raise self.error(f"invalid value {token}: {error}", token) from None
 
     def several(self, close: str, read: Callable[[], object]) -> None:
         """Parse comma-separated items by `read`, up to a closing bracket."""

@@ -83,8 +83,8 @@ class Values(Tokens, ABC):
             return _WORDS[self.next().text]
         if token.text == "size" and self.peek(1).text == "(":
             return self.size()
-        fix = "Strings stand between double quotes." if token.kind == "name" else None
-        raise self.error(f"{token} is not a value.", token, fix)
+        fix = "Put strings in double quotes." if token.kind == "name" else None
+        raise self.error(f"expected a value, got {token}.", token, fix)
 
     def size(self) -> Size:
         """Parse the expression between the parentheses of `size(…)`."""
@@ -104,7 +104,7 @@ class Values(Tokens, ABC):
         if not isinstance(type_, TensorType) or not all(
             isinstance(n, int) for n in type_.shape
         ):
-            raise self.error("An array constant has a fixed shape.", token)
+            raise self.error("an array constant needs a shape without symbols.", token)
         shape = tuple(size for size in type_.shape if isinstance(size, int))
         data = self.array_data(type_.dtype, shape)
         return self.checked(token, lambda: limits.checked_literal(type_.dtype, shape, data))
@@ -142,21 +142,21 @@ def string_of(token: str) -> str:
 
 def _number(text: str) -> float:
     if len(text) > _LONGEST_NUMBER:
-        raise ValueError("it is too long")
+        raise ValueError("the number is too long")
     if not text.lstrip("-").isdigit():
         return float(text)
     if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_NATURAL:
-        raise ValueError("integers have 64 bits")
+        raise ValueError("integer out of range of 64 bits")
     return int(text)
 
 
 def _element(text: str, dtype: DType) -> float:
     """Parse a number in an array constant."""
     if len(text) > _LONGEST_NUMBER:
-        raise ValueError("it is too long")
+        raise ValueError("the number is too long")
     kind = part_type(dtype).kind
     if kind == "b" and text not in ("true", "false"):
-        raise ValueError("write true or false")
+        raise ValueError("expected true or false")
     if kind == "b":
         return text == "true"
     return int(text) if kind in "iu" else float(text)
@@ -167,4 +167,4 @@ def bytes_of(token: str) -> bytes:
     try:
         return base64.b64decode(json.loads(token), validate=True)
     except binascii.Error:
-        raise ValueError("it is not base64") from None
+        raise ValueError("invalid base64") from None

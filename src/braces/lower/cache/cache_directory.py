@@ -135,7 +135,7 @@ def prepare_cache(folder: Path) -> bool:
 @cache
 def _report(folder: Path, reason: str) -> None:
     LOGGER.warning(
-        "Compiled code is not kept: %s %s. Name another folder with %s.",
+        "Compiled code is not cached: %s %s. Set another folder with %s.",
         visible(str(folder)),
         reason,
         VARIABLE,
@@ -149,15 +149,15 @@ def reason_not_cache(folder: Path) -> str | None:
         OSError: The folder does not exist, or cannot be read.
     """
     if not stat.S_ISDIR(folder.lstat().st_mode):
-        return "is a link, or no folder"
+        return "is a symbolic link, or not a folder"
     if not _is_private(folder):
-        return "is somebody else's, or others can write to it"
+        return "belongs to another user, or is writable by others"
     other = None if _is_marked(folder) else _find_foreign_path(folder)
     if other is None or _is_marked(
         folder
     ):  # another process may have made it a cache meanwhile
         return None
-    return f"has content of something else: {visible(other):.200}"
+    return f"has a file of another program: {visible(other):.200}"
 
 
 def _is_private(folder: Path) -> bool:

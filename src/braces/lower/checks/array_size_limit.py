@@ -38,10 +38,10 @@ def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
 def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) -> None:
     if count_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
         raise RunError(
-            "The run needs an array that takes 2^63 bytes or more.",
+            "the run needs an array of 2^63 bytes or more.",
             at=at(),
             given=f"{dtype.name}[{', '.join(map(str, shape))}]",
-            fix="Feed smaller arrays, or compute it in parts.",
+            fix="Feed smaller arrays, or compute the array in parts.",
         )
 
 

@@ -35,7 +35,7 @@ def probe_memory(size_bytes: int) -> None:
 def out_of_memory(asked: str) -> RunError:
     """Return the error for a refused allocation."""
     return RunError(
-        "There is not enough memory for this run.",
+        "out of memory.",
         given=asked,
         fix="Use smaller shapes, or a machine with more memory.",
     )

@@ -319,7 +319,7 @@ def _compile_function(
 ) -> FusedFunction:
     call = jax.jit(function, compiler_options=dict((*ROUNDED, *target.quickly)))
     if call.trace(*inputs).jaxpr.effects:
-        raise TypeError("What prints or writes does so where it stands.")
+        raise TypeError("operators with side effects are not fused")
     with get_persistent_cache().keeping():
         call(*inputs)
     return call
@@ -356,7 +356,7 @@ def _fuse_region(
     """Fuse a block of one piece with the functions around it."""
     piece, *others = pieces
     if others or type(piece) is not FusedKernel or piece.function is None:
-        raise TypeError("A block of several pieces, or without computation, is not fused.")
+        raise TypeError("a block of several pieces, or without computation, is not fused")
     function = piece.function
     (first, before_values), (last, after_values) = before, after
     _refuse_large(before_values, target)
@@ -387,7 +387,7 @@ def _fuse_region(
 def _refuse_large(values: Iterable[Any], target: Target) -> None:
     """Refuse large values, whose kernels alone are compiled with other options."""
     if sum(value.size for value in values) > target.small:
-        raise TypeError("What is large is compiled as it is alone.")
+        raise TypeError("operators with large operands are not fused")
 
 
 def _return_function(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -233,7 +233,7 @@ def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
             raise NaNError(
                 f"{op.type} produced a NaN in `{name}`.",
                 given="NaN in its inputs: " + (", ".join(before) or "none"),
-                fix="Look at the values before it with a listener, or keep_scopes=True.",
+                fix="Inspect earlier values with a listener, or keep_scopes=True.",
             )
 
 

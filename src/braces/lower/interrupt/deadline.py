@@ -51,11 +51,11 @@ class CancellationToken:
             RunError: The run is cancelled or out of time.
         """
         if self.cancelled is not None and self.cancelled.is_set():
-            raise RunError("The run was cancelled.", fix="Run it again.")
+            raise RunError("the run was cancelled.", fix="Run it again.")
         if self.over():
             raise RunError(
-                f"The run took longer than timeout_s={self.timeout_s}.",
-                fix="Allow more time, or limit the trips of its loops with max_trips.",
+                f"the run took longer than timeout_s={self.timeout_s}.",
+                fix="Raise timeout_s, or limit the iterations of loops with max_trips.",
             )
 
     def over(self) -> bool:
@@ -83,8 +83,8 @@ class CancellationToken:
         left = min(max(deadline - monotonic(), 0.0), threading.TIMEOUT_MAX)
         if not lock.acquire(timeout=left):
             raise RunError(
-                f"Other runs with this scope took longer than timeout_s={self.timeout_s}.",
-                fix="Allow more time, or give each thread a scope of its own.",
+                f"other runs with this scope took longer than timeout_s={self.timeout_s}.",
+                fix="Raise timeout_s, or use one scope per thread.",
             )
         try:
             yield
@@ -102,7 +102,7 @@ def validate_seconds(timeout_s: object) -> float:
     if number >= 0 and timeout_s is not True and timeout_s is not False:  # nor NaN
         return float(number)
     raise ProgramError(
-        f"timeout_s={timeout_s!r:.40} is no time.", fix="Give seconds, as 10.0, or None."
+        f"invalid timeout_s={timeout_s!r:.40}.", fix="Pass seconds, such as 10.0, or None."
     )
 
 

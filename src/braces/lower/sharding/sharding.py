@@ -46,9 +46,9 @@ class Placement:
         count = self.layout.mesh.size(tuple(axes))
         if jax.process_count() > 1 and count != len(devices):
             raise DeviceError(
-                f"{self.layout.mesh!r} leaves {len(devices) - count} of {len(devices)} devices "
-                "out, and each process must use its own.",
-                fix="Write -1 for one of the sizes, which then has what is left.",
+                f"{self.layout.mesh!r} uses {count} of {len(devices)} devices; several "
+                "processes must use all.",
+                fix="Write -1 for one of the sizes, for the number of remaining devices.",
             )
         kinds = (jax.sharding.AxisType.Auto,) * len(axes)
         self.mesh = jax.make_mesh(
@@ -113,9 +113,9 @@ class Placement:
         cut = zip(shape_of(info.type), shape, self._spec(info), strict=True)
         shown = (f"{d}={n} on {mesh.size(axes)} devices" for d, n, axes in cut if axes)
         return FeedError(
-            f"Feed `{info.name}` has no equal parts for all devices: {', '.join(shown)}.",
+            f"feed `{info.name}` does not divide into equal shards: {', '.join(shown)}.",
             given=f"{info.name}: declared {info.type}, fed {list(shape)}, {mesh!r}",
-            fix="Leave the last incomplete batch out, or fill it up and mask what was added.",
+            fix="Drop the last incomplete batch, or pad it and mask the padding.",
         )
 
     def stored(self, name: str, value: Any, sharding: Any) -> Any:
@@ -136,9 +136,9 @@ class Placement:
                 return jax.device_put(value, sharding, may_alias=False)
         except ValueError as error:
             raise ShapeError(
-                f"`{name}` cannot lie as the layout says: {sharding.spec}.",
+                f"`{name}` does not divide into shards of the layout: {sharding.spec}.",
                 given=f"{name}: {list(value.shape)}, {self.layout.mesh!r}",
-                fix="Use sizes that divide among the devices, or another layout.",
+                fix="Use sizes that the number of devices divides, or another layout.",
             ) from error
 
     def shard_name(self, size: Size, sizes: Mapping[str, int]) -> str | None:

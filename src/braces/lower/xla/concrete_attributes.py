@@ -59,7 +59,7 @@ def size_number(size: Size, sizes: Mapping[str, int]) -> int:
     if isinstance(known, int):
         return known
     raise ShapeError(
-        f"The size `{size}` is not known in this run.",
+        f"unknown size `{size}` in this run.",
         fix=f"Feed a variable that has the dimension {', '.join(sorted(known.names()))}.",
     )
 
@@ -81,17 +81,13 @@ def bind_sizes(declared: Type, shape: tuple[int, ...], sizes: Sizes) -> str | No
     """Bind the named dimensions of one array; return the conflict, if there is one."""
     assert isinstance(declared, TensorType)
     if len(shape) != declared.rank:
-        return f"{declared.rank} axes are declared"
+        return f"expected rank {declared.rank}, got rank {len(shape)}"
     for axis, (size, got) in enumerate(zip(declared.shape, shape, strict=True)):
         if isinstance(size, Dim) and size.name and size.name not in sizes:
             sizes[size.name] = got
             continue
         known = substitute(size, sizes)
         if isinstance(known, int) and known != got:
-            source = (
-                f"`{size}` is {known} in this run"
-                if isinstance(size, Dim)
-                else f"{size} is declared"
-            )
-            return f"axis {axis} is {got}, but {source}"
+            expected = f"`{size}` = {known} in this run" if isinstance(size, Dim) else known
+            return f"axis {axis} has size {got}; expected {expected}"
     return None

@@ -180,7 +180,7 @@ def _find_declaration(chain: Chain, name: str) -> tuple[str, VarInfo]:
 def _count_rows(chain: Chain, name: str) -> Size:
     """Return the number of rows of an array."""
     type_ = _find_declaration(chain, name)[1].type
-    assert isinstance(type_, TensorType), "what begins a list takes an array"
+    assert isinstance(type_, TensorType), "the initial value of a list is an array"
     return type_.shape[0]
 
 
