@@ -107,7 +107,7 @@ def test_what_does_not_fit_together_is_refused_at_once() -> None:
     refused(r"(?s)size `batch` of `x`.*--size", br.ShapeError, prog, LAYOUT)
     refused("no dimension `batc`", br.UnknownNameError, prog, LAYOUT, {"batc": 1})
     refused("sharded evenly: batch=66 on 4", br.ShapeError, prog, LAYOUT, {"batch": 66})
-    refused("no size of `batch`", br.ShapeError, prog, LAYOUT, {"batch": "8"})
+    refused("for the size `batch`, got '8'", br.ShapeError, prog, LAYOUT, {"batch": "8"})
     refused("unknown fetch `los`", br.UnknownNameError, prog, LAYOUT, sizes, fetch="los")
     refused("Unknown device 'v99'", br.DeviceError, prog, LAYOUT, sizes, device="v99")
     refused("Invalid timeout_s=0;", br.ProgramError, prog, LAYOUT, sizes, timeout_s=0)

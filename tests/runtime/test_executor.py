@@ -87,7 +87,7 @@ def test_a_dimension_has_one_size_in_a_run(mode: str) -> None:
         total = br.sum(br.data("x", ["b"])) + br.sum(br.data("y", ["b"]))
     exe, scope = started(prog, mode)
     assert exe.run(prog, scope, feed={"x": [1.0, 2.0], "y": [3.0, 4.0]}, fetch=total) == 10.0
-    with pytest.raises(br.FeedError, match="axis 0 is 3, but `b` is 2"):
+    with pytest.raises(br.FeedError, match="axis 0 has size 3; expected `b` = 2 in this run"):
         exe.run(prog, scope, feed={"x": [1.0, 2.0], "y": [3.0, 4.0, 5.0]}, fetch=total)
 
 

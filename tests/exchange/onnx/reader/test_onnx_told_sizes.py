@@ -133,7 +133,7 @@ def test_what_is_found_has_a_size_that_models_compute_with(mode: str) -> None:
 def test_a_negative_size_is_an_error_of_the_node(mode: str) -> None:
     text = """
         ones (int64[1] n) => (float[A] y) { y = ConstantOfShape(n) }"""
-    with pytest.raises(ShapeError, match="axis size .* is out of range"):
+    with pytest.raises(ShapeError, match="cannot be the size of an axis"):
         runs(text, mode, ([-1],))
 
 
