@@ -234,7 +234,7 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
         assert "have the steps 6, 4, 3, 2." in str(caught.value)
         assert "`restore(scope, step=6)`" in str(caught.value)
         paths[7].write_bytes(content)
-        with pytest.raises(FileFormatError, match="can be read: 7, 6, 4, 3"):
+        with pytest.raises(FileFormatError, match="have the steps 7, 6, 4, 3"):
             load_checkpoint(scope, tmp_path, step=5)
     assert load_checkpoint(scope, tmp_path, step=6).step == 6
 
