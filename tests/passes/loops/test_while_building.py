@@ -55,9 +55,9 @@ def test_a_condition_may_come_from_outside() -> None:
 
 def test_a_condition_knows_nothing_of_the_trip() -> None:
     body = loop_with("more: bool[] = less(x=t, y=t)\nreturn p")
-    with pytest.raises(br.ProgramError, match="number of the trip"):
+    with pytest.raises(br.ProgramError, match="reads the iteration index"):
         extract_condition(body, "more")
-    with pytest.raises(br.ProgramError, match="number of the trip"):
+    with pytest.raises(br.ProgramError, match="reads the iteration index"):
         extract_condition(body, "t")
 
 
