@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -56,9 +57,10 @@ def record_trace(modules: Callable[[], Iterable[str]]) -> Generator[list[TraceEv
         finally:
             jax.profiler.stop_trace()
         for file in sorted(Path(folder).rglob("*.xplane.pb")):
-            events += _read_events(
-                jax.profiler.ProfileData.from_file(str(file)), set(modules())
-            )
+            # Where warnings are errors, this one of Python 3.14 would abort the process.
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                data = jax.profiler.ProfileData.from_file(str(file))
+                events += _read_events(data, set(modules()))
 
 
 def _start(folder: str) -> None:
