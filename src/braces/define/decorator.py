@@ -26,6 +26,7 @@ from typing import Any, cast
 from braces.define.axes.axis_map import Axes as AxisSpec
 from braces.define.axes.axis_notation import axis_rule, is_elementwise
 from braces.define.axes.flop_count import Operations
+from braces.define.completed_doc import complete_doc
 from braces.define.completion import KernelOp
 from braces.define.core.attribute_kinds import (
     Axes as Axes,
@@ -168,7 +169,8 @@ def op(
             without the kernel: an axis has one size wherever it is named, also with a `!`, and
             an axis that no input has is named like the attribute with its size. Without
             `dtypes` and `infer`, the types are inferred by tracing the kernel, after inputs are
-            checked against the axes.
+            checked against the axes. A rule with words also completes the docstring; see
+            `braces.define.completed_doc`.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether it computes nothing, as a permutation of axes. Elementwise operators are
@@ -253,8 +255,9 @@ def op(
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
         rule = axis_rule(kernel.__name__, axes, inputs, slots, attrs)
+        doc = complete_doc(inspect.getdoc(kernel) or "", inputs, attrs, dtypes, axes)
         definition = KernelOp(
-            kernel.__name__, inputs, attrs, slots, kernel, inspect.getdoc(kernel) or "",
+            kernel.__name__, inputs, attrs, slots, kernel, doc,
             infer_rule=infer, dtype_rule=dtypes, axes_rule=rule, differentiable=differentiable,
             cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},

@@ -11,6 +11,7 @@ import numpy as np
 from braces.builder.append import describe_operands, emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import AxisError, normalize_axes, normalize_axis
+from braces.define.completed_doc import DescribedRule, described
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float, is_stored
 from braces.errors import DTypeError
 from braces.ir.records import Op
@@ -96,10 +97,16 @@ def refuse(what: str, dtype: DType, kinds: str) -> None:
 
 
 def promotion_rule(
-    refused: str = "", result: Callable[[DType], DType] | None = None
-) -> Callable[..., DType]:
-    """Build a dtype rule: promote, refuse some kinds, then map to the dtype of the result."""
+    refused: str = "", result: Callable[[DType], DType] | None = None, gives: str = ""
+) -> DescribedRule:
+    """Build a dtype rule: promote, refuse some kinds, then map to the dtype of the result.
 
+    `gives` describes the result in documentation.
+    """
+    takes = "real" if "c" in refused else "number"
+    names = " or ".join(REFUSED[kind][0] for kind in refused)
+
+    @described(takes, gives, refuses=f"{names.capitalize()}." if refused else "")
     def rule(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
         del attrs
         common_dtype = promote(*[dtype for dtype in dtypes if dtype is not None])
@@ -115,13 +122,14 @@ def to_bool(dtype: DType) -> DType:
     return BOOL
 
 
+FLOATS, BOOLS = "float[*shape]; integers give float32.", "bool[*shape]."
 common = promotion_rule()
 numeric = promotion_rule(refused="b")
 real = promotion_rule(refused="bc")
 ordered = promotion_rule(refused="c")
-real_valued = promotion_rule(result=float_dtype)
-real_function = promotion_rule(refused="c", result=float_dtype)
-truth = promotion_rule(result=to_bool)
+real_valued = promotion_rule("", float_dtype, FLOATS)
+real_function = promotion_rule("c", float_dtype, FLOATS)
+truth = promotion_rule("", to_bool, BOOLS)
 """Dtype rules of elementwise operators; `ordered` refuses complex numbers, `real_valued` gives
 floats, `truth` gives bools."""
 

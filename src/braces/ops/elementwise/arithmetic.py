@@ -60,17 +60,7 @@ def cast_like(x: Var, like: Var) -> Var:
 def add(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise sum.
 
-        out[i] = x[i] + y[i]
-
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
+    out[i] = x[i] + y[i]
     """
     return jnp.add(*promote_arrays(x, y))
 
@@ -92,13 +82,6 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise difference.
 
         out[i] = x[i] - y[i]
-
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
 
     Raises:
         ShapeError: The shapes do not broadcast.
@@ -128,17 +111,7 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise product.
 
-        out[i] = x[i] * y[i]
-
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
+    out[i] = x[i] * y[i]
     """
     return jnp.multiply(*promote_arrays(x, y))
 
@@ -165,15 +138,8 @@ def divide(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = x[i] / y[i]
 
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
     Outputs:
         out: float[*shape]; division by zero gives an infinity or NaN.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
     """
     return jnp.divide(*map(as_floating, promote_arrays(x, y)))
 
@@ -209,13 +175,6 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     Inputs:
         x: number[*shape].
         y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Bools or complex numbers.
     """
     x, y = promote_arrays(x, y)
     out = jnp.floor_divide(x, nonzero(y))
@@ -231,13 +190,6 @@ def remainder(x: Tensor, y: Tensor) -> Tensor:
     Inputs:
         x: number[*shape].
         y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Bools or complex numbers.
     """
     x, y = promote_arrays(x, y)
     return jnp.remainder(x, nonzero(y))

@@ -37,9 +37,6 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
         y: number[*shape], broadcast against `x`. Integers to a negative integer power have no
             meaningful result: cast one of them to a float.
 
-    Outputs:
-        out: The promoted dtype, the common shape.
-
     Raises:
         ShapeError: The shapes do not broadcast.
         DTypeError: Both are bools.
@@ -79,10 +76,6 @@ def arctan2(x: Tensor, y: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], in radians.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return jnp.arctan2(*map(as_floating, promote_arrays(x, y)))
 
@@ -121,17 +114,6 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
         out[i] = sqrt(x[i]^2 + y[i]^2)
 
     The gradient at the origin is zero.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return jnp.hypot(*map(as_floating, promote_arrays(x, y)))
 
@@ -153,17 +135,6 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
     The derivatives are sigmoid(x - y) and sigmoid(y - x). If one input is infinite they are 0
     and 1; if both are equal, infinities included, they are one half.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return jnp.logaddexp(*map(as_floating, promote_arrays(x, y)))
 
@@ -190,17 +161,6 @@ def xlogy(x: Tensor, y: Tensor) -> Tensor:
 
     As in PyTorch, the derivative by x is 0 where x is 0 and y is not above 0. The derivative by
     y is 0 where x is 0.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     x, y = map(as_floating, promote_arrays(x, y))
     return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log(y))
@@ -232,17 +192,6 @@ def xlog1py(x: Tensor, y: Tensor) -> Tensor:
 
     As in PyTorch, the derivative by x is 0 where x is 0 and y is not above -1. The derivative
     by y is 0 where x is 0.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     x, y = map(as_floating, promote_arrays(x, y))
     return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log1p(y))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from braces.define.completed_doc import DescribedRule
 from braces.define.decorator import Tensor, op
 from braces.dtypes import BOOL, DType, is_narrow
 from braces.errors import DTypeError
@@ -29,8 +29,14 @@ def _with_bits(kinds: str, what: str, *dtypes: DType, **attrs: Any) -> DType:
     return promote(*dtypes)
 
 
-of_bits: Callable[..., DType] = partial(_with_bits, "biu")
-of_integers: Callable[..., DType] = partial(_with_bits, "iu")
+of_bits = DescribedRule(
+    partial(_with_bits, "biu"),
+    "int or bool",
+    refuses="An input is neither of integers nor of bools.",
+)
+of_integers = DescribedRule(
+    partial(_with_bits, "iu"), "int", refuses="An input is not of integers."
+)
 
 combines = op(
     axes="..., ... -> ...",
@@ -46,18 +52,7 @@ shifts = op(axes="..., ... -> ...", dtypes=of_integers, differentiable=False, ex
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise bitwise AND.
 
-        out[i] = x[i] & y[i]
-
-    Inputs:
-        x: int or bool[*shape].
-        y: int or bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is neither of integers nor of bools.
+    out[i] = x[i] & y[i]
     """
     return jnp.bitwise_and(*promote_arrays(x, y))
 
@@ -66,18 +61,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
 def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise bitwise OR.
 
-        out[i] = x[i] | y[i]
-
-    Inputs:
-        x: int or bool[*shape].
-        y: int or bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is neither of integers nor of bools.
+    out[i] = x[i] | y[i]
     """
     return jnp.bitwise_or(*promote_arrays(x, y))
 
@@ -86,18 +70,7 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
 def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise bitwise XOR.
 
-        out[i] = x[i] ^ y[i]
-
-    Inputs:
-        x: int or bool[*shape].
-        y: int or bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is neither of integers nor of bools.
+    out[i] = x[i] ^ y[i]
     """
     return jnp.bitwise_xor(*promote_arrays(x, y))
 
@@ -112,9 +85,6 @@ def bitwise_invert(x: Tensor) -> Tensor:
     """Elementwise bitwise NOT.
 
         out[i] = ~x[i]
-
-    Inputs:
-        x: int or bool[*shape].
 
     Outputs:
         out: The dtype and shape of `x`.
@@ -135,13 +105,6 @@ def bitwise_left_shift(x: Tensor, y: Tensor) -> Tensor:
         x: int[*shape].
         y: int[*shape], broadcast against `x`. The number of bits; if it is negative, or at
             least the width of the dtype, the result is 0.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is not of integers.
     """
     return lax.shift_left(*_broadcast_pair(x, y))
 
@@ -156,13 +119,6 @@ def bitwise_right_shift(x: Tensor, y: Tensor) -> Tensor:
         x: int[*shape].
         y: int[*shape], broadcast against `x`. The number of bits; if it is negative, or at
             least the width of the dtype, only the sign is left: 0 or -1.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is not of integers.
     """
     left, right = _broadcast_pair(x, y)
     signed = left.dtype.kind == "i"

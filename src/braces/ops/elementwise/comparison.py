@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from braces.define.completed_doc import described
 from braces.define.decorator import Tensor, op
 from braces.dtypes import BOOL, DType
 from braces.errors import DTypeError
 from braces.lazy import jnp
-from braces.ops.common.rules import as_floating, promote_arrays, promotion_rule, to_bool, truth
+from braces.ops.common.rules import (
+    BOOLS,
+    as_floating,
+    promote_arrays,
+    promotion_rule,
+    to_bool,
+    truth,
+)
 from braces.ops.elementwise.arithmetic import BINARY
 
 COMPARED = (*BINARY, "x=i64[3] y=i64[3]", "x=i32[b] y=f32[]")
@@ -20,9 +29,12 @@ LOGICAL = (
 TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
 
 
-comparison = promotion_rule(refused="c", result=to_bool)
+comparison = replace(
+    promotion_rule("c", to_bool, BOOLS), refuses="Complex numbers, which have no order."
+)
 
 
+@described("bool", BOOLS, "An input is not bool.")
 def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
     """Dtype rule: all inputs and the result are bool."""
     del attrs
@@ -58,17 +70,7 @@ combines = binary_comparison(logical, LOGICAL)
 def equal(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise equality; NaN is equal to nothing.
 
-        out[i] = x[i] == y[i]
-
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
+    out[i] = x[i] == y[i]
     """
     return jnp.equal(*promote_arrays(x, y))
 
@@ -77,17 +79,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise inequality; NaN differs from everything.
 
-        out[i] = x[i] != y[i]
-
-    Inputs:
-        x: number[*shape].
-        y: number[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
+    out[i] = x[i] != y[i]
     """
     return jnp.not_equal(*promote_arrays(x, y))
 
@@ -96,18 +88,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
 def less(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise comparison `x < y`.
 
-        out[i] = x[i] < y[i]
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers, which have no order.
+    out[i] = x[i] < y[i]
     """
     return jnp.less(*promote_arrays(x, y))
 
@@ -116,18 +97,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise comparison `x <= y`.
 
-        out[i] = x[i] <= y[i]
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers, which have no order.
+    out[i] = x[i] <= y[i]
     """
     return jnp.less_equal(*promote_arrays(x, y))
 
@@ -136,18 +106,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
 def greater(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise comparison `x > y`.
 
-        out[i] = x[i] > y[i]
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers, which have no order.
+    out[i] = x[i] > y[i]
     """
     return jnp.greater(*promote_arrays(x, y))
 
@@ -156,18 +115,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise comparison `x >= y`.
 
-        out[i] = x[i] >= y[i]
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers, which have no order.
+    out[i] = x[i] >= y[i]
     """
     return jnp.greater_equal(*promote_arrays(x, y))
 
@@ -179,18 +127,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise logical AND.
 
-        out[i] = x[i] and y[i]
-
-    Inputs:
-        x: bool[*shape].
-        y: bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is not bool.
+    out[i] = x[i] and y[i]
     """
     return jnp.logical_and(x, y)
 
@@ -199,18 +136,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise logical OR.
 
-        out[i] = x[i] or y[i]
-
-    Inputs:
-        x: bool[*shape].
-        y: bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is not bool.
+    out[i] = x[i] or y[i]
     """
     return jnp.logical_or(x, y)
 
@@ -219,18 +145,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     """Elementwise logical XOR: true if exactly one input is true.
 
-        out[i] = x[i] != y[i]
-
-    Inputs:
-        x: bool[*shape].
-        y: bool[*shape], broadcast against `x`.
-
-    Outputs:
-        out: bool[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: An input is not bool.
+    out[i] = x[i] != y[i]
     """
     return jnp.logical_xor(x, y)
 
@@ -246,12 +161,6 @@ def logical_not(x: Tensor) -> Tensor:
 
         out[i] = not x[i]
 
-    Inputs:
-        x: bool[*shape].
-
-    Outputs:
-        out: bool[*shape].
-
     Raises:
         DTypeError: `x` is not bool.
     """
@@ -266,9 +175,6 @@ def isnan(x: Tensor) -> Tensor:
 
     Inputs:
         x: number[*shape]. Integers and bools are finite.
-
-    Outputs:
-        out: bool[*shape].
     """
     return jnp.isnan(as_floating(x))
 
@@ -281,9 +187,6 @@ def isinf(x: Tensor) -> Tensor:
 
     Inputs:
         x: number[*shape]. Integers and bools are finite.
-
-    Outputs:
-        out: bool[*shape].
     """
     return jnp.isinf(as_floating(x))
 
@@ -296,8 +199,5 @@ def isfinite(x: Tensor) -> Tensor:
 
     Inputs:
         x: number[*shape]. Integers and bools are finite.
-
-    Outputs:
-        out: bool[*shape].
     """
     return jnp.isfinite(as_floating(x))

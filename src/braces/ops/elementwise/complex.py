@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from braces.define.completed_doc import described
 from braces.define.decorator import Tensor, op
 from braces.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
 from braces.lazy import jnp, lax
-from braces.ops.common.rules import promote, promote_arrays, refuse
+from braces.ops.common.rules import numeric, promote, promote_arrays, refuse
 
 NUMBERS = ("x=f32[2,3]", "x=c64[b,4]", "x=c128[2]", "x=f64[]", "x=f32[0]")
 
@@ -34,16 +35,11 @@ def of_parts(what: str, real: DType, imag: DType) -> DType:
     return complex_dtype(dtype)
 
 
+@described("number", "The real dtype of `x`, its shape.", "Bools.")
 def part_dtype_rule(what: str, x: DType) -> DType:
     """Dtype rule: the dtype of the real or imaginary part."""
     refuse(what, x, "b")
     return part_dtype(x)
-
-
-def conj_dtype_rule(what: str, x: DType) -> DType:
-    """Dtype rule: the dtype of the input; bools are refused."""
-    refuse(what, x, "b")
-    return x
 
 
 @op(
@@ -80,49 +76,20 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=part_dtype_rule, operations=0, examples=NUMBERS)
 def real(x: Tensor) -> Tensor:
-    """The real part of numbers.
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: The real dtype of `x`, its shape.
-
-    Raises:
-        DTypeError: Bools.
-    """
+    """The real part of numbers."""
     return jnp.real(x)
 
 
 @op(axes="... -> ...", dtypes=part_dtype_rule, operations=0, examples=NUMBERS)
 def imag(x: Tensor) -> Tensor:
-    """The imaginary part of numbers; zeros for real numbers.
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: The real dtype of `x`, its shape.
-
-    Raises:
-        DTypeError: Bools.
-    """
+    """The imaginary part of numbers; zeros for real numbers."""
     return jnp.imag(x)
 
 
-@op(axes="... -> ...", dtypes=conj_dtype_rule, operations=0, examples=NUMBERS)
+@op(axes="... -> ...", dtypes=numeric, operations=0, examples=NUMBERS)
 def conj(x: Tensor) -> Tensor:
     """The complex conjugate.
 
-        out = real(x) - i * imag(x)
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: number[*shape].
-
-    Raises:
-        DTypeError: Bools.
+    out = real(x) - i * imag(x)
     """
     return jnp.conj(x)

@@ -237,17 +237,6 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
         out[i] = max(x[i], y[i])
 
     Where both are equal, each receives half of the cotangent.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return jnp.maximum(*promote_arrays(x, y))
 
@@ -265,17 +254,6 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
         out[i] = min(x[i], y[i])
 
     Where both are equal, each receives half of the cotangent.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return jnp.minimum(*promote_arrays(x, y))
 

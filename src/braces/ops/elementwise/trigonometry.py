@@ -20,13 +20,7 @@ from braces.ops.elementwise.unary import WITH_INTEGERS
 def sin(x: Tensor) -> Tensor:
     """The sine of an angle in radians.
 
-        out[i] = sin(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = sin(x[i])
     """
     return jnp.sin(as_floating(x))
 
@@ -41,13 +35,7 @@ def sin_gradient(g: Backward) -> dict[str, Var]:
 def cos(x: Tensor) -> Tensor:
     """The cosine of an angle in radians.
 
-        out[i] = cos(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = cos(x[i])
     """
     return jnp.cos(as_floating(x))
 
@@ -63,13 +51,7 @@ def cos_gradient(g: Backward) -> dict[str, Var]:
 def tan(x: Tensor) -> Tensor:
     """The tangent of an angle in radians.
 
-        out[i] = sin(x[i]) / cos(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = sin(x[i]) / cos(x[i])
     """
     return jnp.tan(as_floating(x))
 
@@ -87,9 +69,6 @@ def arcsin(x: Tensor) -> Tensor:
     """The inverse sine; NaN outside of [-1, 1].
 
         out[i] = asin(x[i])
-
-    Inputs:
-        x: number[*shape].
 
     Outputs:
         out: float[*shape]; integers give float32. Radians.
@@ -111,9 +90,6 @@ def arccos(x: Tensor) -> Tensor:
 
         out[i] = acos(x[i])
 
-    Inputs:
-        x: number[*shape].
-
     Outputs:
         out: float[*shape]; integers give float32. Radians.
     """
@@ -133,9 +109,6 @@ def arctan(x: Tensor) -> Tensor:
     """The inverse tangent.
 
         out[i] = atan(x[i])
-
-    Inputs:
-        x: number[*shape].
 
     Outputs:
         out: float[*shape]; integers give float32. Radians.
@@ -157,13 +130,7 @@ def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 def sinh(x: Tensor) -> Tensor:
     """The hyperbolic sine.
 
-        out[i] = (e^x[i] - e^-x[i]) / 2
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = (e^x[i] - e^-x[i]) / 2
     """
     return jnp.sinh(as_floating(x))
 
@@ -178,13 +145,7 @@ def sinh_gradient(g: Backward) -> dict[str, Var]:
 def cosh(x: Tensor) -> Tensor:
     """The hyperbolic cosine.
 
-        out[i] = (e^x[i] + e^-x[i]) / 2
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = (e^x[i] + e^-x[i]) / 2
     """
     return jnp.cosh(as_floating(x))
 
@@ -200,13 +161,7 @@ def cosh_gradient(g: Backward) -> dict[str, Var]:
 def tanh(x: Tensor) -> Tensor:
     """The hyperbolic tangent, between -1 and 1.
 
-        out[i] = sinh(x[i]) / cosh(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = sinh(x[i]) / cosh(x[i])
     """
     return jnp.tanh(as_floating(x))
 
@@ -223,13 +178,7 @@ def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 def sigmoid(x: Tensor) -> Tensor:
     """The logistic function, between 0 and 1.
 
-        out[i] = 1 / (1 + e^-x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = 1 / (1 + e^-x[i])
     """
     return jax.nn.sigmoid(as_floating(x))
 
@@ -255,16 +204,7 @@ by_precision(tanh, lambda x: bell(x * 2.0) * 4.0)
 def erf(x: Tensor) -> Tensor:
     """The error function, between -1 and 1.
 
-        out[i] = 2 / sqrt(pi) * integral from 0 to x[i] of e^(-t^2)
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = 2 / sqrt(pi) * integral from 0 to x[i] of e^(-t^2)
     """
     return lax.erf(as_floating(x))
 

@@ -27,16 +27,7 @@ WITH_INTEGERS = (*UNARY, "x=i32[3]")
 def negative(x: Tensor) -> Tensor:
     """The negative.
 
-        out[i] = -x[i]
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        DTypeError: Bools.
+    out[i] = -x[i]
     """
     return jnp.negative(x)
 
@@ -51,16 +42,7 @@ def negative_gradient(g: Backward) -> dict[str, Var]:
 def abs(x: Tensor) -> Tensor:
     """The absolute value.
 
-        out[i] = x[i] if x[i] >= 0 else -x[i]
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
+    out[i] = x[i] if x[i] >= 0 else -x[i]
     """
     return jnp.abs(x)
 
@@ -84,14 +66,8 @@ def sign(x: Tensor) -> Tensor:
 
         out[i] = x[i] / abs(x[i])
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: As `x`; NaN for NaN.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
     """
     return jnp.sign(x)
 
@@ -100,16 +76,7 @@ def sign(x: Tensor) -> Tensor:
 def square(x: Tensor) -> Tensor:
     """The square.
 
-        out[i] = x[i] * x[i]
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        DTypeError: Bools.
+    out[i] = x[i] * x[i]
     """
     return jnp.square(x)
 
@@ -124,13 +91,7 @@ def square_gradient(g: Backward) -> dict[str, Var]:
 def reciprocal(x: Tensor) -> Tensor:
     """The reciprocal.
 
-        out[i] = 1 / x[i]
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = 1 / x[i]
     """
     return jnp.reciprocal(as_floating(x))
 
@@ -149,13 +110,7 @@ def reciprocal_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 def sqrt(x: Tensor) -> Tensor:
     """The square root; NaN for negative numbers.
 
-        out[i] = sqrt(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = sqrt(x[i])
     """
     return jnp.sqrt(as_floating(x))
 
@@ -171,13 +126,7 @@ def sqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 def rsqrt(x: Tensor) -> Tensor:
     """One over the square root.
 
-        out[i] = 1 / sqrt(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = 1 / sqrt(x[i])
     """
     return lax.rsqrt(as_floating(x))
 
@@ -193,13 +142,7 @@ def rsqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 def exp(x: Tensor) -> Tensor:
     """The exponential.
 
-        out[i] = e^x[i]
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = e^x[i]
     """
     return jnp.exp(as_floating(x))
 
@@ -214,13 +157,7 @@ def exp_gradient(g: Backward) -> dict[str, Var]:
 def expm1(x: Tensor) -> Tensor:
     """The exponential minus one, accurate for small numbers.
 
-        out[i] = e^x[i] - 1
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = e^x[i] - 1
     """
     return jnp.expm1(as_floating(x))
 
@@ -238,13 +175,7 @@ forward_as_backward(expm1)
 def log(x: Tensor) -> Tensor:
     """The natural logarithm; -inf at zero, NaN below.
 
-        out[i] = log(x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = log(x[i])
     """
     return jnp.log(as_floating(x))
 
@@ -259,13 +190,7 @@ def log_gradient(g: Backward) -> dict[str, Var]:
 def log1p(x: Tensor) -> Tensor:
     """The natural logarithm of one plus a number, accurate for small numbers.
 
-        out[i] = log(1 + x[i])
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = log(1 + x[i])
     """
     return jnp.log1p(as_floating(x))
 
@@ -281,13 +206,7 @@ def log1p_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 def log2(x: Tensor) -> Tensor:
     """The logarithm to base 2.
 
-        out[i] = log(x[i]) / log(2)
-
-    Inputs:
-        x: number[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
+    out[i] = log(x[i]) / log(2)
     """
     return jnp.log2(as_floating(x))
 
@@ -308,14 +227,8 @@ def floor(x: Tensor) -> Tensor:
 
         out[i] = the largest integer <= x[i]
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: As `x`; integers are returned as they are.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
     """
     return jnp.floor(x) if is_float(x.dtype) else x
 
@@ -326,14 +239,8 @@ def ceil(x: Tensor) -> Tensor:
 
         out[i] = the smallest integer >= x[i]
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: As `x`; integers are returned as they are.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
     """
     return jnp.ceil(x) if is_float(x.dtype) else x
 
@@ -344,14 +251,8 @@ def trunc(x: Tensor) -> Tensor:
 
         out[i] = sign(x[i]) * floor(abs(x[i]))
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: As `x`; integers are returned as they are.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
     """
     return jnp.trunc(x) if is_float(x.dtype) else x
 
@@ -362,13 +263,7 @@ def round(x: Tensor) -> Tensor:
 
         out[i] = the integer nearest to x[i]
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: As `x`; integers are returned as they are.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
     """
     return jnp.round(x) if is_float(x.dtype) else x

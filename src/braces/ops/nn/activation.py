@@ -31,16 +31,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 def relu(x: Tensor) -> Tensor:
     """The rectified linear unit; its gradient at zero is zero.
 
-        out[i] = max(x[i], 0)
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        DTypeError: Bools or complex numbers.
+    out[i] = max(x[i], 0)
     """
     return jax.nn.relu(x)
 
@@ -55,16 +46,7 @@ def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 def relu6(x: Tensor) -> Tensor:
     """The rectified linear unit, capped at 6.
 
-        out[i] = min(max(x[i], 0), 6)
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = min(max(x[i], 0), 6)
     """
     return jax.nn.relu6(as_floating(x))
 
@@ -87,17 +69,8 @@ def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
 
         out[i] = x[i] if x[i] >= 0 else negative_slope * x[i]
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         negative_slope: The slope below zero.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.leaky_relu(as_floating(x), negative_slope)
 
@@ -114,14 +87,8 @@ def hard_sigmoid(x: Tensor) -> Tensor:
 
         out[i] = min(max(x[i] + 3, 0), 6) / 6
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: float[*shape], between 0 and 1.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.hard_sigmoid(as_floating(x))
 
@@ -139,14 +106,8 @@ def hard_tanh(x: Tensor) -> Tensor:
 
         out[i] = min(max(x[i], -1), 1)
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: float[*shape], between -1 and 1.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.hard_tanh(as_floating(x))
 
@@ -177,17 +138,8 @@ def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     Clevert, Unterthiner, Hochreiter: Fast and Accurate Deep Network Learning by Exponential
     Linear Units, 2015.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         alpha: The negated limit at minus infinity.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.elu(as_floating(x), alpha)
 
@@ -212,15 +164,6 @@ def selu(x: Tensor) -> Tensor:
         out[i] = 1.0507 * (x[i] if x[i] > 0 else 1.6733 * (e^x[i] - 1))
 
     Klambauer, Unterthiner, Mayr, Hochreiter: Self-Normalizing Neural Networks, 2017.
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.selu(as_floating(x))
 
@@ -249,17 +192,8 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
 
     Hendrycks, Gimpel: Gaussian Error Linear Units, 2016.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         approximate: Use `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` instead.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.gelu(as_floating(x), approximate)
 
@@ -272,15 +206,6 @@ def silu(x: Tensor) -> Tensor:
         out[i] = x[i] / (1 + e^-x[i])
 
     Elfwing, Uchibe, Doya: Sigmoid-Weighted Linear Units, 2017.
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.silu(as_floating(x))
 
@@ -301,15 +226,6 @@ def mish(x: Tensor) -> Tensor:
         out[i] = x[i] * tanh(log(1 + e^x[i]))
 
     Misra: Mish, a Self Regularized Non-Monotonic Activation Function, 2019.
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.mish(as_floating(x))
 
@@ -321,14 +237,8 @@ def softplus(x: Tensor) -> Tensor:
 
         out[i] = log(1 + e^x[i])
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: float[*shape], positive.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.softplus(as_floating(x))
 
@@ -345,16 +255,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 def softsign(x: Tensor) -> Tensor:
     """The softsign: x divided by 1 + |x|, between -1 and 1.
 
-        out[i] = x[i] / (1 + abs(x[i]))
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = x[i] / (1 + abs(x[i]))
     """
     return jax.nn.soft_sign(as_floating(x))
 

@@ -81,16 +81,7 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
 def tanhshrink(x: Tensor) -> Tensor:
     """Tanh shrinkage: x minus its hyperbolic tangent.
 
-        out[i] = x[i] - tanh(x[i])
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = x[i] - tanh(x[i])
     """
     x = as_floating(x)
     return x - jnp.tanh(x)
@@ -111,15 +102,6 @@ def hard_swish(x: Tensor) -> Tensor:
         out[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6
 
     Howard et al.: Searching for MobileNetV3, 2019.
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.hard_swish(as_floating(x))
 
@@ -131,14 +113,8 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
         out[i] = -log(1 + e^-x[i])
 
-    Inputs:
-        x: real[*shape].
-
     Outputs:
         out: float[*shape], not above 0.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax.nn.log_sigmoid(as_floating(x))
 

@@ -42,10 +42,6 @@ def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
 
     Outputs:
         out: float[*shape]. Not negative; sums to one along `axis`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jax.nn.softmax(as_floating(x), axis=axis)
 
@@ -73,10 +69,6 @@ def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
 
     Outputs:
         out: float[*shape]. At most zero.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jax.nn.log_softmax(as_floating(x), axis=axis)
 
@@ -98,19 +90,8 @@ def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor
     The gradient is the softmax. Positive infinite elements share it; it is zero if all elements
     are -inf.
 
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
     Outputs:
         out: float[*rest]; -inf for no elements.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jax.nn.logsumexp(as_floating(x), axis=axis, keepdims=keepdims)
 

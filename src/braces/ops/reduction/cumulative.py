@@ -19,19 +19,9 @@ def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
 
         out[..., i, ...] = max_{j <= i} x[..., j, ...]
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: The axis; negative counts from the end.
         reverse: From the end: over j >= i.
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return lax.cummax(x, axis=axis % x.ndim, reverse=reverse)
 
@@ -42,19 +32,9 @@ def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
 
         out[..., i, ...] = min_{j <= i} x[..., j, ...]
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: The axis; negative counts from the end.
         reverse: From the end: over j >= i.
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return lax.cummin(x, axis=axis % x.ndim, reverse=reverse)
 
@@ -68,18 +48,8 @@ def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
 
     The maximum is subtracted first, so large inputs do not overflow.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: The axis; negative counts from the end.
         reverse: From the end: over j >= i.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return lax.cumlogsumexp(as_floating(x), axis=axis % x.ndim, reverse=reverse)

@@ -26,9 +26,6 @@ def var(
 
     16-bit numbers are summed in float32.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: One axis or several; `None` means all of them.
         keepdims: Whether reduced axes stay, with size 1.
@@ -36,10 +33,6 @@ def var(
 
     Outputs:
         out: float[*rest]; NaN where `n` is not above `correction`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jnp.var(as_floating(x), axis=axis, keepdims=keepdims, correction=correction)
 
@@ -60,9 +53,6 @@ def std(
 
     16-bit numbers are summed in float32.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: One axis or several; `None` means all of them.
         keepdims: Whether reduced axes stay, with size 1.
@@ -70,10 +60,6 @@ def std(
 
     Outputs:
         out: float[*rest]; NaN where `n` is not above `correction`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return root(jnp.var(as_floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
@@ -88,20 +74,6 @@ def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     Squares of 16-bit numbers are summed in float32. As in NumPy and PyTorch, there is no other
     scaling: the norm is infinite if its square overflows (above 1e19 in float32), and zero if
     its square underflows. `br.hypot` avoids both for two numbers.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: float[*rest].
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return root(jnp.sum(jnp.square(as_floating(x)), axis=axis, keepdims=keepdims))
 

@@ -43,7 +43,9 @@ EMPTY = (*NOT_EMPTY, "x=f32[0,3] axis=0", "x=bool[b,2] axis=1")
 
 # ---- shapes and dtypes -----------------------------------------------------------------------
 
-sum_dtypes = promotion_rule(result=sum_dtype)
+sum_dtypes = promotion_rule(
+    "", sum_dtype, "Floats keep their dtype; integers and bools give 64-bit integers."
+)
 
 
 def remove_axes(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
@@ -88,20 +90,7 @@ def count_elements(g: Backward) -> Var:
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 for no elements.
 
-        out = sum_i x[..., i, ...]
-
-    Inputs:
-        x: number[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: Floats keep their dtype; integers and bools give 64-bit integers.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
+    out = sum_i x[..., i, ...]
     """
     return jnp.sum(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
 
@@ -118,18 +107,8 @@ def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
         out = sum_i x[..., i, ...] / n
 
-    Inputs:
-        x: number[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
     Outputs:
         out: float[*rest]; integers and bools give float32.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
     """
     return jnp.mean(as_floating(x), axis=axis, keepdims=keepdims)
 
@@ -167,19 +146,6 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         out = prod_i x[..., i, ...]
 
     The gradient is exact even if factors are zero.
-
-    Inputs:
-        x: number[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: Floats keep their dtype; integers and bools give 64-bit integers.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
     """
     return jnp.prod(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
 
@@ -194,20 +160,6 @@ def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         out = max_i x[..., i, ...]
 
     Equal largest numbers share the cotangent evenly.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: The dtype of `x`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
-        DTypeError: Complex numbers.
     """
     return jnp.max(x, axis=axis, keepdims=keepdims)
 
@@ -227,20 +179,6 @@ def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         out = min_i x[..., i, ...]
 
     Equal smallest numbers share the cotangent evenly.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: The dtype of `x`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
-        DTypeError: Complex numbers.
     """
     return jnp.min(x, axis=axis, keepdims=keepdims)
 
@@ -271,16 +209,6 @@ def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Inputs:
         x: any[*shape]; all numbers but zero are true.
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: bool[*rest].
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
     """
     return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
 
@@ -293,15 +221,5 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Inputs:
         x: any[*shape]; all numbers but zero are true.
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: bool[*rest].
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
     """
     return jnp.all(x.astype(np.bool_), axis=axis, keepdims=keepdims)

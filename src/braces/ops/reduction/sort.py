@@ -27,6 +27,7 @@ from braces.define.axes.axis_rules import (
     with_tails,
 )
 from braces.define.axes.flop_count import comparisons_per_entry, count_per_element
+from braces.define.completed_doc import described
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import INT64, DType, TensorType, is_float
 from braces.lazy import jnp, lax
@@ -48,6 +49,7 @@ RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axi
 # ---- positions of extremes -------------------------------------------------------------------
 
 
+@described("real", "i64[*shape].", "Complex numbers.")
 def position_dtypes(what: str, x: DType, **attrs: Any) -> DType:
     """Dtype rule: an index, of ordered numbers."""
     ordered(what, x, **attrs)
@@ -89,9 +91,6 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
         axis: The axis to look along; `None` gives an index into the flattened array.
         keepdims: Whether the reduced axis stays, with size 1.
 
-    Outputs:
-        out: i64[*rest].
-
     Raises:
         ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
         DTypeError: Complex numbers.
@@ -117,9 +116,6 @@ def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
     Attributes:
         axis: The axis to look along; `None` gives an index into the flattened array.
         keepdims: Whether the reduced axis stays, with size 1.
-
-    Outputs:
-        out: i64[*rest].
 
     Raises:
         ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
@@ -163,19 +159,9 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
         out[..., i, ...] <= out[..., i + 1, ...]
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: The axis that is sorted; negative counts from the end.
         descending: Whether to sort from the largest to the smallest.
-
-    Outputs:
-        out: As `x`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jnp.sort(x, axis=axis, descending=descending)
 
@@ -192,19 +178,9 @@ def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
         sort(x)[..., i, ...] = x[..., out[..., i, ...], ...]
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         axis: The axis that is sorted; negative counts from the end.
         descending: Whether to sort from the largest to the smallest.
-
-    Outputs:
-        out: i64[*shape].
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
     """
     return jnp.argsort(x, axis=axis, descending=descending, stable=True).astype(INT64)
 
@@ -291,15 +267,9 @@ def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Ten
 
         out[..., i, ...] = sum_{j <= i} x[..., j, ...]
 
-    Inputs:
-        x: number[*shape].
-
     Attributes:
         axis: The axis to sum along; may be `None` for an array with one axis.
         reverse: Sum from the end: over j >= i.
-
-    Outputs:
-        out: Floats keep their dtype; integers and bools give 64-bit integers.
 
     Raises:
         ShapeError: `axis` is not an axis of `x`, or is not said.
@@ -326,15 +296,9 @@ def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Te
 
         out[..., i, ...] = prod_{j <= i} x[..., j, ...]
 
-    Inputs:
-        x: number[*shape].
-
     Attributes:
         axis: The axis to multiply along; may be `None` for an array with one axis.
         reverse: Multiply from the end: over j >= i.
-
-    Outputs:
-        out: Floats keep their dtype; integers and bools give 64-bit integers.
 
     Raises:
         ShapeError: `axis` is not an axis of `x`, or is not said.

@@ -22,12 +22,6 @@ def i0(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. Overflows from about 90 on in float32; see `i0e`.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     x = as_floating(x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
@@ -44,16 +38,7 @@ def i0_gradient(g: Backward) -> dict[str, Var]:
 def i0e(x: Tensor) -> Tensor:
     """The exponentially scaled modified Bessel function of order 0, which does not overflow.
 
-        out[i] = exp(-|x[i]|) * i0(x[i])
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = exp(-|x[i]|) * i0(x[i])
     """
     return lax.bessel_i0e(as_floating(x))
 
@@ -67,12 +52,6 @@ def i1(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. Overflows from about 90 on in float32; see `i1e`.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     x = as_floating(x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
@@ -83,15 +62,6 @@ def i1(x: Tensor) -> Tensor:
 def i1e(x: Tensor) -> Tensor:
     """The exponentially scaled modified Bessel function of order 1, which does not overflow.
 
-        out[i] = exp(-|x[i]|) * i1(x[i])
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = exp(-|x[i]|) * i1(x[i])
     """
     return lax.bessel_i1e(as_floating(x))

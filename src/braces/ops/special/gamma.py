@@ -119,13 +119,6 @@ def zeta(x: Tensor, q: Tensor) -> Tensor:
     Inputs:
         x: real[*shape]. Infinite at 1, NaN below.
         q: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return sum_of_powers(*map(as_floating, promote_arrays(x, q)))
 
@@ -138,18 +131,7 @@ def zeta(x: Tensor, q: Tensor) -> Tensor:
 def betaln(x: Tensor, y: Tensor) -> Tensor:
     """The logarithm of the absolute value of the beta function.
 
-        out[i] = lgamma(x[i]) + lgamma(y[i]) - lgamma(x[i] + y[i])
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
+    out[i] = lgamma(x[i]) + lgamma(y[i]) - lgamma(x[i] + y[i])
     """
     return log_beta(*map(as_floating, promote_arrays(x, y)))
 

@@ -178,10 +178,6 @@ def gammainc(a: Tensor, x: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], between 0 and 1; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return below(*map(as_floating, promote_arrays(a, x)))
 
@@ -201,10 +197,6 @@ def gammaincc(a: Tensor, x: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], between 0 and 1; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return above(*map(as_floating, promote_arrays(a, x)))
 
@@ -232,10 +224,6 @@ def gamma_sample_slope(a: Tensor, x: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], not below 0; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return sample_slope(*map(as_floating, promote_arrays(a, x)))
 
@@ -322,9 +310,5 @@ def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], between 0 and 1; integers give float32.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
     """
     return beta_below(*map(as_floating, promote_arrays(a, b, x)))

@@ -21,12 +21,6 @@ def arccosh(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. NaN below 1.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return lax.acosh(as_floating(x))
 
@@ -36,16 +30,7 @@ def arccosh(x: Tensor) -> Tensor:
 def arcsinh(x: Tensor) -> Tensor:
     """The inverse of `sinh`.
 
-        out[i] = log(x[i] + sqrt(x[i]^2 + 1))
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = log(x[i] + sqrt(x[i]^2 + 1))
     """
     return lax.asinh(as_floating(x))
 
@@ -59,12 +44,6 @@ def arctanh(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. NaN outside [-1, 1].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return lax.atanh(as_floating(x))
 
@@ -74,16 +53,7 @@ def arctanh(x: Tensor) -> Tensor:
 def cbrt(x: Tensor) -> Tensor:
     """The cube root.
 
-        out[i]^3 = x[i]
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i]^3 = x[i]
     """
     return lax.cbrt(as_floating(x))
 
@@ -93,16 +63,7 @@ def cbrt(x: Tensor) -> Tensor:
 def digamma(x: Tensor) -> Tensor:
     """The digamma function: the derivative of the logarithm of the gamma function.
 
-        out[i] = lgamma'(x[i])
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = lgamma'(x[i])
     """
     return gamma_kernels.digamma(as_floating(x))
 
@@ -119,9 +80,6 @@ def entr(x: Tensor) -> Tensor:
 
     Outputs:
         out: float[*shape], in nats; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax_special.entr(as_floating(x))
 
@@ -131,16 +89,7 @@ def entr(x: Tensor) -> Tensor:
 def erfc(x: Tensor) -> Tensor:
     """The complementary error function, precise where `erf` is near 1.
 
-        out[i] = 1 - erf(x[i])
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = 1 - erf(x[i])
     """
     return lax.erfc(as_floating(x))
 
@@ -154,12 +103,6 @@ def erfinv(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. Infinite at -1 and 1, NaN beyond.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return lax.erf_inv(as_floating(x))
 
@@ -169,16 +112,7 @@ def erfinv(x: Tensor) -> Tensor:
 def exp2(x: Tensor) -> Tensor:
     """Powers of two.
 
-        out[i] = 2^x[i]
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = 2^x[i]
     """
     return lax.exp2(as_floating(x))
 
@@ -188,16 +122,7 @@ def exp2(x: Tensor) -> Tensor:
 def lgamma(x: Tensor) -> Tensor:
     """The logarithm of the absolute value of the gamma function.
 
-        out[i] = log |integral from 0 to infinity of t^(x[i] - 1) e^-t|
-
-    Inputs:
-        x: real[*shape].
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
+    out[i] = log |integral from 0 to infinity of t^(x[i] - 1) e^-t|
     """
     return gamma_kernels.log_gamma(as_floating(x))
 
@@ -211,11 +136,5 @@ def logit(x: Tensor) -> Tensor:
 
     Inputs:
         x: real[*shape]. Infinite at 0 and 1, NaN beyond.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
-
-    Raises:
-        DTypeError: Complex numbers.
     """
     return jax_special.logit(as_floating(x))
