@@ -15,7 +15,7 @@ def _arguments(parser: ArgumentParser) -> None:
         type=Path,
         default=Path("demo"),
         metavar="DIR",
-        help="the output folder (demo/)",
+        help="the output folder (default: demo/)",
     )
     parser.add_argument(
         "--epochs", type=_positive, default=None, metavar="N", help="the number of epochs"

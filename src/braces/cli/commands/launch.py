@@ -14,13 +14,18 @@ from braces.errors import ClusterError
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--processes", type=int, default=1, metavar="N", help="the processes of each host"
+        "-n",
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="processes per host (default: 1)",
     )
     parser.add_argument(
         "--restarts", type=int, default=0, metavar="N", help="restart the job up to N times"
     )
     parser.add_argument(
-        "--devices", type=int, metavar="K", help="virtual CPU devices of each process"
+        "--devices", type=int, metavar="K", help="virtual CPU devices per process"
     )
     parser.add_argument("--log-dir", type=Path, metavar="D", help="the folder for logs")
     parser.add_argument(
@@ -45,16 +50,20 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="the time limit for all processes to connect at the start (default: 300)",
     )
-    parser.add_argument("--hosts", type=int, default=1, metavar="N", help="the number of hosts")
+    parser.add_argument(
+        "--hosts", type=int, default=1, metavar="N", help="the number of hosts (default: 1)"
+    )
     parser.add_argument(
         "--host-index", type=int, default=0, metavar="I", help="the index of this host, from 0"
     )
     parser.add_argument("--address", metavar="HOST:PORT", help="the address of process 0")
     parser.add_argument("--ray", action="store_true", help="run on a Ray cluster")
     parser.add_argument(
-        "--gpus", type=int, default=0, metavar="K", help="with --ray: the GPUs of each process"
+        "--gpus", type=int, default=0, metavar="K", help="with --ray: GPUs per process"
     )
-    parser.add_argument("-m", dest="module", action="store_true", help="run a module")
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="run PROGRAM as a module"
+    )
     parser.add_argument(
         "program", nargs=REMAINDER, metavar="PROGRAM", help="a program and its arguments"
     )

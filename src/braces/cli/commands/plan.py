@@ -21,7 +21,11 @@ from braces.planning.planner import TIMEOUT_S, plan
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--mesh", required=True, type=_mesh, metavar="AXES", help="such as data=64,model=8"
+        "--mesh",
+        required=True,
+        type=_mesh,
+        metavar="AXES",
+        help="the mesh, such as data=64,model=8",
     )
     parser.add_argument(
         "--dims",
@@ -48,7 +52,12 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="NAME=N",
         help="the value of a symbolic size, such as batch=128",
     )
-    parser.add_argument("--fetch", action="append", metavar="NAMES", help="such as y or y,z")
+    parser.add_argument(
+        "--fetch",
+        action="append",
+        metavar="NAMES",
+        help="the variables to fetch, such as y or y,z",
+    )
     parser.add_argument(
         "--device",
         action="append",
@@ -59,7 +68,9 @@ def _arguments(parser: ArgumentParser) -> None:
         "--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS",
         help=f"the time limit (default: {TIMEOUT_S:g})",
     )  # fmt: skip
-    parser.add_argument("--rows", type=int, metavar="N", help="the maximum rows of a table")
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="the maximum number of rows of a table"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "-o",

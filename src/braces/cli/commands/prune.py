@@ -20,7 +20,11 @@ from braces.passes.cleanup.prune import prune
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--targets", required=True, action="append", metavar="NAMES", help="such as y or y,z"
+        "--targets",
+        required=True,
+        action="append",
+        metavar="NAMES",
+        help="the variables to compute, such as y or y,z",
     )
     add_output(parser)
 

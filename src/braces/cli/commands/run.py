@@ -45,7 +45,12 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="@x.npy, @x.npz:key, a number, [numbers], true, random, or random:f32[4,8]",
     )
-    parser.add_argument("--fetch", action="append", metavar="NAMES", help="such as y or y,z")
+    parser.add_argument(
+        "--fetch",
+        action="append",
+        metavar="NAMES",
+        help="the variables to fetch, such as y or y,z",
+    )
     parser.add_argument("--params", metavar="FILE", help="a safetensors file of parameters")
     parser.add_argument(
         "--seed",
@@ -60,8 +65,20 @@ def _arguments(parser: ArgumentParser) -> None:
         help="compare with another program on the same feeds, with `interpret` or `compile`, "
         "or for an .onnx file with `onnxruntime`; print the first operator that differs",
     )
-    parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
-    parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
+    parser.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-4,
+        metavar="R",
+        help="with --against: the relative tolerance (default: 1e-4)",
+    )
+    parser.add_argument(
+        "--atol",
+        type=float,
+        default=1e-5,
+        metavar="A",
+        help="with --against: the absolute tolerance (default: 1e-5)",
+    )
     parser.add_argument(
         "--timeout",
         type=seconds,

@@ -33,10 +33,13 @@ def add_profile(parser: ArgumentParser) -> None:
         ".json.gz is a trace for Perfetto",
     )
     parser.add_argument(
-        "--runs", type=_runs, metavar="N", help=f"with --profile: the number of runs ({_RUNS})"
+        "--runs",
+        type=_runs,
+        metavar="N",
+        help=f"with --profile: the number of runs (default: {_RUNS})",
     )
     parser.add_argument(
-        "--by", choices=GROUPINGS, help=f"with --profile: the grouping of rows ({OP})"
+        "--by", choices=GROUPINGS, help=f"with --profile: the grouping of rows (default: {OP})"
     )
 
 

@@ -20,7 +20,9 @@ STDOUT = "-"
 def add_file(parser: ArgumentParser) -> None:
     """Declare the input file, and the option that selects a program of a model."""
     parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
-    parser.add_argument("--program", metavar="NAME", help=f"the program of a model ({PREDICT})")
+    parser.add_argument(
+        "--program", metavar="NAME", help=f"the program of a model (default: {PREDICT})"
+    )
 
 
 def add_output(parser: ArgumentParser) -> None:
