@@ -53,10 +53,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="the value of a symbolic size, such as batch=128",
     )
     parser.add_argument(
-        "--fetch",
-        action="append",
-        metavar="NAMES",
-        help="the variables to fetch, such as y or y,z",
+        "--fetch", action="append", metavar="NAMES", help="fetches, such as y or y,z"
     )
     parser.add_argument(
         "--device",
@@ -68,9 +65,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS",
         help=f"the time limit (default: {TIMEOUT_S:g})",
     )  # fmt: skip
-    parser.add_argument(
-        "--rows", type=int, metavar="N", help="the maximum number of rows of a table"
-    )
+    parser.add_argument("--rows", type=int, metavar="N", help="maximum rows of a table")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "-o",
