@@ -61,10 +61,10 @@ def test_names_of_the_same_meaning_come_first_and_three_at_most() -> None:
 
 
 def test_few_names_are_listed_and_many_are_counted() -> None:
-    assert suggest("q", []) == "There are none."
-    assert suggest("hidden", ["loss", "lr"]) == "There is `loss`, `lr`."
+    assert suggest("q", []) == "None are available."
+    assert suggest("hidden", ["loss", "lr"]) == "Available: `loss`, `lr`."
     many = [f"variable_{n}" for n in range(40)]
-    assert suggest("hidden", many) == "There are 40 others, and none has a similar name."
+    assert suggest("hidden", many) == "40 names are available; none is similar."
 
 
 @pytest.mark.parametrize("name", ["mode.default", "special_erfcx.default"])

@@ -102,7 +102,7 @@ def dtype_of(value: object) -> DType:
         candidate = None
     if candidate is None or candidate not in _SHORT_OF:
         raise DTypeError(
-            f"There is no dtype {value!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
+            f"unknown dtype {value!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
         )
     return candidate
 
@@ -267,7 +267,7 @@ def parse_type(text: str) -> Type:
     """Parse a type; the inverse of `str`.
 
     Raises:
-        FileFormatError: The text is not a type.
+        FileFormatError: The text is an invalid type.
 
     Example:
         >>> parse_type("list<f32[2*b,4]>")
@@ -282,10 +282,10 @@ def parse_type(text: str) -> Type:
 def _parse_tensor(text: str) -> TensorType:
     match = _TENSOR.fullmatch(text.strip())
     if match is None or match.group(1) not in SHORT_NAMES:
-        raise FileFormatError(f"`{text[:80]}` is not a type.", fix="Write as `f32[b,4]`.")
+        raise FileFormatError(f"invalid type `{text[:80]}`.", fix="Write as `f32[b,4]`.")
     sizes = _split_sizes(match.group(2))
     if len(sizes) > HIGHEST_RANK:
-        raise FileFormatError(f"A type has {len(sizes)} axes; {HIGHEST_RANK} is the most.")
+        raise FileFormatError(f"rank {len(sizes)} exceeds the highest rank, {HIGHEST_RANK}.")
     return TensorType(SHORT_NAMES[match.group(1)], tuple(parse_size(size) for size in sizes))
 
 
@@ -364,8 +364,8 @@ def named_size(size: Any) -> Any:
     counted = len(pair) == 2 and is_number(pair[1]) and pair[1] >= 0
     if not counted or not is_axis_name(pair[0]):
         raise ShapeError(
-            f"{pair!r:.80} is not the size of an axis with a name.",
-            fix='Write ("mlp", 32). A symbolic size has a name itself: "batch".',
+            f"invalid named size {pair!r:.80}; expected (name, integer).",
+            fix='Write ("mlp", 32). A symbolic size is a name alone: "batch".',
         )
     return NamedSize.of(int(pair[1]), pair[0])
 
@@ -388,15 +388,15 @@ def size_of(value: object, fresh: Callable[[], Dim]) -> Size:
         return fresh()
     if isinstance(value, str):
         if not is_axis_name(value):
-            raise ShapeError(f"{value!r} is not a name for a dimension.", fix="Use a word.")
+            raise ShapeError(f"invalid dimension name {value!r}.", fix="Use an identifier.")
         return Dim.named(value)
     if isinstance(value, np.integer):
         value = value.item()
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise ShapeError(
-        f"{value!r} is not the size of an axis.",
-        fix="Use a number, a name for a symbolic dimension, a size found in a shape, as "
+        f"invalid size {value!r} of an axis.",
+        fix="Use an integer, a name for a symbolic dimension, a size of a shape, as "
         "x.shape[0], or None for an unnamed one.",
     )
 

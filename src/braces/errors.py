@@ -263,16 +263,16 @@ def suggest(name: str, names: Iterable[str]) -> str:
         >>> suggest("Los", ["loss", "lr"])
         'Did you mean `loss`?'
         >>> suggest("hidden", ["loss", "lr"])
-        'There is `loss`, `lr`.'
+        'Available: `loss`, `lr`.'
     """
     known = sorted(set(names))
     near = did_you_mean(name, known)
     if near:
         return near
     if len(known) > MAX_LISTED:
-        return f"There are {len(known)} others, and none has a similar name."
+        return f"{len(known)} names are available; none is similar."
     listed = ", ".join(f"`{candidate}`" for candidate in known)
-    return f"There is {listed}." if known else "There are none."
+    return f"Available: {listed}." if known else "None are available."
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ arctan2 br.atan2(y, x)
 arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
-array br.constant(value), or br.data for what a run feeds
+array br.constant(value), or br.data for a feed
 array_length br.lists.length(xs)
 array_read br.lists.get(xs, index), or xs[index]
 array_write br.lists.write(xs, index, x)
@@ -50,7 +50,7 @@ bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
 bmm br.matmul(x, y)
 broadcast br.broadcast_to(x, shape)
-broadcast_arrays br.broadcast_to(x, shape): operators broadcast by themselves
+broadcast_arrays br.broadcast_to(x, shape): operators broadcast automatically
 bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 case br.create_switch()
 case_of br.create_switch(index)
@@ -82,10 +82,10 @@ create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
-cumulative_trapezoid br.cumsum of the areas
+cumulative_trapezoid br.cumsum of the trapezoid areas
 custom_jvp br.custom_gradient(function)
 custom_vjp br.custom_gradient(function)
-dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
+dataloader exe.feeds(prog, batches), which prepares feeds while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
 deform_conv br.layers.deform_conv2d(x, weight, offset)
@@ -94,7 +94,7 @@ dense br.fc(x, size)
 depth_to_space br.image.pixel_shuffle(x, factor)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
-device_put br.Executor(device="gpu:0"): a run chooses
+device_put br.Executor(device="gpu:0"): the executor sets the device
 dice br.losses.dice_loss(prediction, target)
 div br.divide(x, y)
 double br.float64
@@ -132,15 +132,15 @@ float_power br.pow(x, y)
 floor_div br.floor_divide(x, y), or x // y
 flop_count prog.cost().operations
 flops prog.cost().operations
-fluid br: data, layers and control flow are in it
+fluid br, which has data, layers and control flow
 fmax br.maximum(x, y)
 fmin br.minimum(x, y)
 fmod br.remainder(x, y), whose sign is that of y
 fold br.image.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
-from_dlpack br.constant(array), or br.data for what a run feeds
-from_numpy br.constant(array), or br.data for what a run feeds
-functional br.relu and its like: functions are in br itself
+from_dlpack br.constant(array), or br.data for a feed
+from_numpy br.constant(array), or br.data for a feed
+functional br.relu and other functions of br
 gamma_of_key br.random.gamma
 gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
 gammaln br.special.gammaln(x)
@@ -152,7 +152,7 @@ global_average_pooling2d br.layers.global_avg_pool(x)
 global_max_pooling2d br.layers.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
-gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for numbers on a grid
+gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for samples on a grid
 greater_than br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 gt br.greater(x, y), or x > y
@@ -186,7 +186,7 @@ kl_div br.losses.kl_div_loss(log_prediction, target)
 kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
 kthvalue br.sort(x, axis)
 l1_loss br.absolute_error(prediction, target)
-lax br.scan, br.cond and br.while_loop: they are in br itself
+lax br.scan, br.cond and br.while_loop
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
@@ -222,7 +222,7 @@ max_pool br.max_pool2d(x, window)
 max_unpool br.layers.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
-mode br.unique(x), whose counts say it
+mode br.unique(x), with the counts that it returns
 mse_loss br.squared_error(prediction, target)
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multi_dot br.matmul(br.matmul(x, y), z)
@@ -233,7 +233,7 @@ narrow x[start:stop], or br.dynamic_slice(x, starts, sizes)
 ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
-next_count a memory of a loop, or br.state for what outlives a run
+next_count a memory of a loop, or br.state for a value that persists across runs
 nll br.losses.nll_loss(log_probs, labels)
 nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
@@ -242,7 +242,7 @@ normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
 normalize br.linalg.l2_normalize(x, axis)
 numel the product of x.shape
 numpy exe.run(prog, scope, fetch=[x])
-operatorfunction br.op, which makes them
+operatorfunction br.op, which creates them
 optim br.optimizer
 optimizer.clip br.optimizer.clip_by_value(max_delta)
 partition br.sort(x, axis)
@@ -255,7 +255,7 @@ polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
 power br.pow(x, y), or x ** y
-prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
+prefetch exe.feeds(prog, batches), which prepares feeds while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
 psi br.special.digamma(x)
@@ -298,8 +298,8 @@ scale_by_rss br.optimizer.adagrad(learning_rate)
 scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
-scatter_reduce br.segment_sum(data, ids, n) and its like, or br.put_along_axis
-schedule br.optimizer.cosine_decay_schedule and its like
+scatter_reduce br.segment_sum(data, ids, n) and related functions, or br.put_along_axis
+schedule br.optimizer.cosine_decay_schedule and other schedules
 seed exe.init(prog, scope, seed=0)
 select x[:, index]
 sequential br.block(name), which can be called again
@@ -321,7 +321,7 @@ sums br.add(x, y), or x + y
 swiglu br.silu(x) * y
 swish br.silu(x)
 symboltable block.symbol_table
-tensor br.constant(value), or br.data for what a run feeds
+tensor br.constant(value), or br.data for a feed
 tensorarray br.lists.create(shape, dtype)
 top_k br.topk(x, k)
 trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
@@ -356,12 +356,12 @@ METHODS = {
     "br.dynamic_update_slice(x, update, starts) for a part",
     "bool": "x.astype('bool')",
     "fc": "br.fc(x, size)",
-    "contiguous": "the variable itself: layout is XLA's affair",
-    "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",
-    "cuda": "br.Executor(device='cuda:0'): a run chooses, not a variable",
+    "contiguous": "the variable itself: XLA chooses the memory layout",
+    "cpu": "br.Executor(device='cpu'): the executor sets the device",
+    "cuda": "br.Executor(device='cuda:0'): the executor sets the device",
     "data": "exe.run(prog, scope, fetch=x) for its value",
     "detach": "br.stop_gradient(x)",
-    "device": "br.Executor(device=...): a run chooses, not a variable",
+    "device": "br.Executor(device=...): the executor sets the device",
     "double": "x.astype('float64')",
     "float": "x.astype('float32')",
     "grad": "br.gradients(loss, x)",
@@ -370,9 +370,9 @@ METHODS = {
     "item": "exe.run(prog, scope, fetch=x) for its value",
     "long": "x.astype('int64')",
     "numpy": "exe.run(prog, scope, fetch=x) for its value",
-    "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) where none shall flow",
+    "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) to block gradients",
     "size": "x.shape, or br.size(x.shape[0]) for a number in the program",
-    "to": "x.astype(dtype); a device is chosen by br.Executor(device=...)",
+    "to": "x.astype(dtype); br.Executor(device=...) sets the device",
     "tolist": "exe.run(prog, scope, fetch=x) for its value",
     "view": "x.reshape(...)",
 }
@@ -381,7 +381,7 @@ METHODS = {
 
 _RUN = "exe.run(prog, scope, feed={...}, fetch=[...])"
 _TRAIN = "br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch"
-_DEVICE = "br.Executor(device=...): a run chooses"
+_DEVICE = "br.Executor(device=...): the executor sets the device"
 
 HABITS: dict[str, dict[str, str]] = {
     "Program": {
@@ -423,7 +423,7 @@ HABITS: dict[str, dict[str, str]] = {
         "load": "br.load_parameters(scope, path)",
         "pop": "scope.erase(name)",
         "remove": "scope.erase(name)",
-        "run": "exe.run(prog, scope): a scope holds values and runs nothing",
+        "run": "exe.run(prog, scope): a scope only holds values",
         "save": "br.save_parameters(scope, path)",
         "set": "scope[name] = array",
         "vars": "scope.keys()",
@@ -439,7 +439,7 @@ HABITS: dict[str, dict[str, str]] = {
         "train": _TRAIN,
     },
     "Model": {
-        "eval": "model.run(x=xs): it predicts and trains nothing",
+        "eval": "model.run(x=xs), which only predicts",
         "evaluate": "model.run(x=xs)",
         "fit": "model.run_program('train', x=xs, y=ys) for each batch",
         "forward": "model.run(x=xs)",
@@ -468,7 +468,7 @@ def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
         name, (candidate for candidate in known if not candidate.startswith("_"))
     )
     fix = f"Use {hint}." if hint else near or "See help() of it."
-    return AttributeError(f"{kind} has no `{name}`. {fix}", name=name)
+    return AttributeError(f"{kind} has no attribute `{name}`. {fix}", name=name)
 
 
 class Hinted:

@@ -447,7 +447,7 @@ def foreign(x: br.Var) -> None:
         (lambda x: built(x)(x, x), br.ProgramError, "takes 1 inputs here, not 2"),
         (lambda x: built(x)(z=x), br.UnknownNameError, "no input `z`"),
         (lambda x: built(x)(br.constant([1, 2])), br.DTypeError, "another dtype"),
-        (lambda x: built(x)("x"), br.DTypeError, "neither a variable"),
+        (lambda x: built(x)("x"), br.DTypeError, "expected a variable"),
         (updated_in_a_loop, br.ProgramError, "in a loop or a branch"),
         (foreign, br.ProgramError, "another program"),
     ],

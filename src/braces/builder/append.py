@@ -162,10 +162,10 @@ def _refuse_in_loops(definition: OpDef, table: SymbolTable) -> None:
     """Refuse a data-dependent size in a loop, where it would differ between iterations."""
     if any(outer_table.trip_index for outer_table in table.chain()):
         raise ProgramError(
-            f"{definition.type} makes a size that only a run tells, which would change from "
-            "trip to trip of a loop.",
-            fix="Find it before the loop, or after it in what all trips put out; in a trip, "
-            "choose with br.where.",
+            f"{definition.type} has an output of data-dependent size, which is unsupported in "
+            "a loop.",
+            fix="Compute it before the loop, or after it from the stacked outputs; in an "
+            "iteration, select with br.where.",
         )
 
 
@@ -261,11 +261,12 @@ def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Build
     input_values = [value for values in inputs.values() for value in values]
     if input_values and not any(isinstance(value, Var | VarInfo) for value in input_values):
         raise ProgramError(
-            f"{op_type} builds a program, and is given values outside of any.",
+            f"{op_type} has no program to append to: no program is active and no input is a "
+            "variable.",
             at=user_line(),
             given="   ".join(" ".join(repr(value).split())[:40] for value in input_values[:4]),
             fix="To compute at once, use NumPy. To build, write `with br.Program() as prog:` "
-            "around it, or give it a variable: br.data(...), br.constant(...).",
+            "around the call, or pass a variable: br.data(...), br.constant(...).",
         )
     return program_of(inputs)
 
@@ -304,7 +305,7 @@ def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
                 slots[slot.name] = (value,)
     if used < len(operands):
         raise ProgramError(
-            f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}."
+            f"{op_type} takes {len(definition.inputs)} inputs, got {len(operands)}."
         )
     return unpack_outputs(definition, apply(definition, slots, attrs, name=name))
 
@@ -341,7 +342,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     """Convert an operand to a variable: numbers and arrays to constants, sizes to `size` ops.
 
     Raises:
-        DTypeError: The operand is neither a variable nor a number nor an array.
+        DTypeError: The operand is no variable, number or array.
     """
     value = handle_of(value)
     if isinstance(value, Var):
@@ -359,9 +360,9 @@ def number_of(size: Dim) -> Var:
     """
     if program_in_with() is None:
         raise ProgramError(
-            f"`{size}` becomes a number in a program, and is divided outside of any.",
+            f"the size `{size}` can be divided as a number only inside a program.",
             at=user_line(),
-            fix="Divide inside `with prog:`; `//` gives a symbolic size.",
+            fix="Divide inside `with prog:`; `//` returns a symbolic size.",
         )
     return emit(_SIZE, value=size)
 

@@ -129,14 +129,14 @@ class Builder:
         info = self.table.get_var(persistable)
         if not info.persistable:
             raise ProgramError(
-                f"`{persistable}` does not outlive a run, so it cannot be updated.",
-                fix="Update parameters and states only.",
+                f"`{persistable}` is not persistable, so it cannot be updated.",
+                fix="Update only parameters and states.",
             )
         if persistable in self.updates:
             raise ProgramError(
                 f"`{persistable}` is updated twice.",
                 given=f"{persistable} <- {self.updates[persistable]}, then <- {value}",
-                fix="Compute one next value; a run gives each persistable variable just one.",
+                fix="Compute one next value; a persistable variable has one update per run.",
             )
         self.updates[persistable] = value
         self.table.touch()
@@ -165,8 +165,8 @@ class Builder:
         is_foreign = getattr(variable, "program", self) is not self
         if not isinstance(name, str) or is_foreign:
             raise ProgramError(
-                f"{variable!r:.80} is no variable of this program.",
-                fix="Give a variable of it or its name: prog.update(counter, counter + 1).",
+                f"{variable!r:.80} is not a variable of this program.",
+                fix="Pass one of its variables, or a name: prog.update(counter, counter + 1).",
             )
         table = self.current if self.current.runs_once else self.table
         if table.find_var(name) is None and not self.table.show(name):

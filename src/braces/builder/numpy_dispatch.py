@@ -84,7 +84,7 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
     ):
         hint = f"{public_path(name)}(x)"
     fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."
-    return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
+    return AttributeError(f"Var has no attribute `{name}`. {fix}", name=name)
 
 
 def _refuse(
@@ -100,9 +100,11 @@ def _refuse(
     elif hint is None and definition is not None:
         hint = f"{public_path(name)}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
-        f"np.{written} computes with arrays, and a symbolic variable has no value yet.",
+        f"np.{written} expects arrays, and a symbolic variable has no value yet.",
         at=user_line(),
-        fix=f"Use {hint}." if hint else "Use what is in dir(br), or fetch the value: exe.run.",
+        fix=f"Use {hint}."
+        if hint
+        else "Use a function of br, or fetch the value with exe.run.",
     )
 
 

@@ -64,17 +64,17 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         fix = array_fix(error, "Pass a number, a nested list of numbers, or a NumPy array.")
         raise DTypeError(
-            f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
+            f"cannot convert {value!r:.80} to an array.", given=str(error), fix=fix
         ) from None
     if isinstance(value, Dim):
         raise DTypeError(
-            f"The size `{value}` has a value in a run only, and is no constant.",
-            fix="Write br.size(x.shape[0]) for a number to compute with; beside a variable a "
-            "size is one, as in x / x.shape[0].",
+            f"the size `{value}` is symbolic, so it cannot be a constant.",
+            fix="Write br.size(x.shape[0]) for an integer variable; arithmetic with a variable "
+            "converts a size, as in x / x.shape[0].",
         )
     if not _has_numbers(array):
         raise DTypeError(
-            f"{value!r:.80} is not a number, nor an array of numbers.",
+            f"expected a number or an array of numbers, got {value!r:.80}.",
             fix="Pass a number, a nested list of numbers, or a NumPy array.",
         )
     return array
@@ -103,7 +103,7 @@ def as_literal(value: Any, beside: DType | None = None) -> Literal:
     """
     if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
         raise DTypeError(
-            f"{value!r:.80} is neither a variable nor a number nor an array.",
+            f"expected a variable, a number or an array, got {value!r:.80}.",
             fix="Pass a variable, a Python number, or a NumPy array.",
         )
     return Literal.of(as_array(value, beside))
@@ -257,9 +257,9 @@ def does_not_fit(value: Any, dtype: DType) -> DTypeError:
     """Build the error for a number that a dtype cannot represent."""
     shown = " ".join(f"{value!s:.60}".split())
     return DTypeError(
-        f"{shown} does not fit into {dtype}{_range(dtype)}.",
-        fix="Name a dtype that holds it, as br.constant(value, dtype='float64'), or br.cast "
-        "the variable beside it.",
+        f"{shown} is not representable as {dtype}{_range(dtype)}.",
+        fix="Choose a dtype that represents it, as in br.constant(value, dtype='float64'), or "
+        "apply br.cast to the other operand.",
     )
 
 
@@ -267,4 +267,4 @@ def _range(dtype: DType) -> str:
     if dtype.kind not in "iu":
         return ""
     low, high = limits_of(dtype)
-    return f", whose numbers are {low} to {high}"
+    return f", whose range is {low} to {high}"

@@ -147,7 +147,7 @@ class SymbolTable:
         """
         if type is None:
             raise ProgramError(
-                "A variable needs a type.", fix="Pass type=parse_type('f32[b,4]')."
+                "a new variable needs a type.", fix="Pass type=parse_type('f32[b,4]')."
             )
         if not name:
             name = self.names.unique(stem)
@@ -160,19 +160,19 @@ class SymbolTable:
         name, type_ = info.name, info.type
         if too_large(type_):
             raise ShapeError(
-                "An array would take 2^63 bytes or more.",
+                "the array would take 2^63 bytes or more.",
                 given=f"{name}: {type_}",
-                fix="No machine holds that; choose smaller sizes.",
+                fix="Choose smaller sizes.",
             )
         if name in self.vars:
             raise DuplicateNameError(
                 f"`{name}` is already bound in this block.",
                 given=f"{name}: {self.vars[name].type}",
-                fix="A name is bound once in a block; choose another name.",
+                fix="Choose another name; a block binds each name once.",
             )
         if name in self.read_outside:
             raise DuplicateNameError(
-                f"`{name}` was read from an outer block before it is bound here.",
+                f"`{name}` was already read from an outer block, so this block cannot bind it.",
                 fix="Choose another name for the inner variable.",
             )
         self.vars[self.names.claim(name)] = info
@@ -204,7 +204,7 @@ class SymbolTable:
         Raises:
             ProgramError: Its blocks nest deeper than the file format allows.
             DuplicateNameError: A name is bound in this block.
-            ShapeError: An array would take 2^63 bytes or more.
+            ShapeError: The array would take 2^63 bytes or more.
         """
         limits.check_nesting((op,))
         for info in binds:
@@ -312,9 +312,7 @@ class SymbolTable:
         info = self.find_var(name)
         if info is None:
             visible = [name for table in self.chain() for name in table.vars]
-            raise UnknownNameError(
-                f"There is no variable `{name}`.", fix=suggest(name, visible)
-            )
+            raise UnknownNameError(f"There is no variable `{name}`.", fix=suggest(name, visible))
         return info
 
     def table_of(self, name: str) -> SymbolTable | None:
@@ -431,7 +429,7 @@ class SymbolTable:
     def thaw(self, body: Body) -> SymbolTable:
         """Load the content of a block into this empty table, with its names unchanged."""
         if self.vars or self.ops:
-            raise ProgramError("Only an empty symbol table can take over a block.")
+            raise ProgramError("cannot thaw a block into a symbol table that is not empty.")
         limits.check_nesting(body.ops)
         self.params = list(body.params)
         self.vars = dict(body.vars)

@@ -126,18 +126,18 @@ class Var(Arithmetic, NumPyDispatch):
 
     def __bool__(self) -> bool:
         self._no_value(
-            "a condition of Python's `if`, `while`, `and`, `or`, `not` or `in`",
+            "used as a condition of Python's `if`, `while`, `and`, `or`, `not` or `in`",
             "Use br.create_if_else, br.create_while or br.where; `&`, `|`, `~` for logic.",
         )
 
     def __int__(self) -> int:
-        self._no_value("turned into an int", "Use br.cast(x, 'int64') inside the program.")
+        self._no_value("converted to an int", "Use br.cast(x, 'int64') inside the program.")
 
     def __float__(self) -> float:
-        self._no_value("turned into a float", "Use br.cast, or fetch it with exe.run.")
+        self._no_value("converted to a float", "Use br.cast, or fetch it with exe.run.")
 
     def __index__(self) -> int:
-        self._no_value("an index of a Python sequence", "Use br.take, or x[i] on a variable.")
+        self._no_value("used as a Python index", "Use br.take, or x[i] on a variable.")
 
     def __iter__(self) -> Any:
         self._no_value(
@@ -145,16 +145,20 @@ class Var(Arithmetic, NumPyDispatch):
         )
 
     def __len__(self) -> int:
-        self._no_value("measured with len()", "Use x.shape[0], which may be symbolic.")
+        self._no_value("passed to len()", "Use x.shape[0], which may be symbolic.")
 
     def __contains__(self, item: object) -> bool:
         self._no_value("searched with `in`", "Use br.any(x == item).")
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
-        self._no_value("a NumPy array", "Fetch it: exe.run(prog, scope, fetch=[x]).")
+        self._no_value(
+            "converted to a NumPy array", "Fetch it: exe.run(prog, scope, fetch=[x])."
+        )
 
     def __setitem__(self, index: object, value: object) -> None:
-        self._no_value("assigned to", "Use br.scatter_add or br.where; values never change.")
+        self._no_value(
+            "assigned to", "Use br.scatter_add or br.where; variables are immutable."
+        )
 
     def __repr__(self) -> str:
         return f"<Var {self.name}: {self.type}>"
@@ -168,7 +172,7 @@ def tensor_type(var: Var) -> TensorType:
     """Return the type of a variable that must be an array."""
     type_ = var.type
     if isinstance(type_, ListType):
-        raise DTypeError(f"`{var.name}` is a list ({type_}), not an array.")
+        raise DTypeError(f"expected an array, got the list `{var.name}` ({type_}).")
     return type_
 
 
@@ -242,17 +246,17 @@ def check_visible(program: Builder, var: Var) -> None:
         raise ProgramError(
             f"`{var.name}` belongs to another program.",
             given=f"{var.name}: {var.type}",
-            fix="Build with variables of one program; scopes share parameters by name.",
+            fix="Use variables of one program; scopes share parameters by name.",
         )
     if var.table not in program.current.chain():
         raise ProgramError(
-            f"`{var.name}` is a variable of a block that is closed, so it cannot be read here.",
+            f"`{var.name}` is local to a block that is closed, so it cannot be read here.",
             given=f"{var.name}: {var.type}",
             fix="Return it from its block: add_output(...) and a call, or final(...).",
         )
     visible = program.current.table_of(var.name)
     if visible is not var.table:
         raise ProgramError(
-            f"An inner variable has the name `{var.name}` too and hides this one.",
-            fix="Give one of them another name.",
+            f"`{var.name}` is shadowed by an inner variable of the same name.",
+            fix="Rename one of them.",
         )

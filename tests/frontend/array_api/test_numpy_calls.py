@@ -97,7 +97,7 @@ def add_in_place() -> None:
         (lambda: np.spacing(get("x")), ["np.spacing", "dir(br)"]),
         (lambda: np.tanh(get("x"), out=np.ones((2, 4))), ["out=", "Use br.tanh(x)"]),
         (add_in_place, ["np.add", "out=", "Use br.add(x, y)"]),
-        (lambda: np.asarray(get("x")), ["cannot be a NumPy array", "exe.run"]),
+        (lambda: np.asarray(get("x")), ["cannot be converted to a NumPy array", "exe.run"]),
     ],
 )
 def test_other_functions_of_numpy_say_what_to_type(

@@ -403,7 +403,7 @@ def in_net(write: Callable[[Any, Any], Any]) -> None:
 def test_what_is_no_variable_is_refused_by_line(
     prog: br.Program, do: Callable[[], Any]
 ) -> None:
-    refuse_here(prog, br.DTypeError, do, "neither a variable nor a number")
+    refuse_here(prog, br.DTypeError, do, "expected a variable, a number or an array")
 
 
 def test_a_memory_of_an_unknown_size_says_how_to_find_it(prog: br.Program) -> None:

@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[type[br.BracesError], Callable[[], Any], str]] = {
     "number": (br.ProgramError, lambda: (get("y"), get("y")), "2 values"),
     "dtype": (br.ShapeError, lambda: (br.cast(get("y"), "float64"),), "f64[batch]"),
     "shape": (br.ShapeError, lambda: (get("x"),), "f32[batch,4]"),
-    "text": (br.DTypeError, lambda: ("y",), "neither a variable"),
+    "text": (br.DTypeError, lambda: ("y",), "expected a variable"),
 }
 
 

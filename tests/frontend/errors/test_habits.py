@@ -30,7 +30,7 @@ def things(tmp_path: Path) -> dict[str, Any]:
 def test_a_habit_is_answered(things: dict[str, Any], kind: str, name: str) -> None:
     with pytest.raises(AttributeError) as refused:
         getattr(things[kind], name)
-    assert str(refused.value) == f"{kind} has no `{name}`. Use {HABITS[kind][name]}."
+    assert str(refused.value) == f"{kind} has no attribute `{name}`. Use {HABITS[kind][name]}."
     assert refused.value.name == name
 
 

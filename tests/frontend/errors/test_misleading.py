@@ -35,7 +35,7 @@ def test_what_is_no_variable_updates_nothing(wrong: Any) -> None:
     with br.Program() as program:
         count = br.state("count", [])
         for pair in [(count, wrong), (wrong, count)]:
-            with pytest.raises(br.ProgramError, match="no variable of this program"):
+            with pytest.raises(br.ProgramError, match="not a variable of this program"):
                 program.update(*pair)
     assert not program.updates
 
@@ -45,7 +45,7 @@ def test_a_variable_of_another_program_or_none_at_all_updates_nothing() -> None:
         other = br.constant(1.0)
     with br.Program() as program:
         count = br.state("count", [])
-        with pytest.raises(br.ProgramError, match="no variable of this program"):
+        with pytest.raises(br.ProgramError, match="not a variable of this program"):
             program.update(count, other)
         with pytest.raises(br.UnknownNameError, match="`cuont`"):
             program.update(count, "cuont")
@@ -278,5 +278,5 @@ def test_the_declaration_of_a_list_has_no_shape() -> None:
         'program { l: list<f32[2]> = list_empty() {dtype=f32, shape=[2], history="h"} }'
     )
     for name in ("shape", "dtype"):
-        with pytest.raises(br.DTypeError, match="`l` is a list"):
+        with pytest.raises(br.DTypeError, match="the list `l`"):
             getattr(program.vars["l"], name)

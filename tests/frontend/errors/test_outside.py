@@ -19,7 +19,7 @@ def outside(do: Callable[[], Any]) -> Any:
 
     def alone() -> Any:
         assert not br.default_program().vars
-        with pytest.raises(br.ProgramError, match="outside of any") as caught:
+        with pytest.raises(br.ProgramError, match="only inside a program") as caught:
             do()
         assert not br.default_program().vars
         assert not br.default_program().block(0).ops

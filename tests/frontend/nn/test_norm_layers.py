@@ -77,7 +77,7 @@ def test_norms_take_the_weights_themselves_and_then_make_none(
         (lambda x, w: br.batch_norm(x, w), r"one of two.*br\.batch_norm\(x, mean, var\)"),
         (lambda x, w: br.batch_norm(x, var=w), "one of two"),
         (lambda x, w: br.batch_norm(x, w, w, training=None), "training"),
-        (lambda x, w: br.layer_norm(x, scale="w"), "neither a variable"),
+        (lambda x, w: br.layer_norm(x, scale="w"), "expected a variable"),
     ],
 )
 def test_norms_refuse_and_leave_no_trace(build: Any, message: str) -> None:

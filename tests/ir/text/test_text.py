@@ -298,7 +298,7 @@ expected `,` or `)` before `}`.
   given: y: f32[] = tanh(x=a
                             ^""",
     "program { y: f33[2] = tanh(x=a) }": """\
-`f33[2]` is not a type.
+invalid type `f33[2]`.
   at: line 1, column 14
   given: program { y: f33[2] = tanh(x=a) }
                       ^

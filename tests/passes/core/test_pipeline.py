@@ -91,7 +91,7 @@ def test_passes_can_do_without_some(gone: Any) -> None:
 def test_what_is_not_there_cannot_be_left_out() -> None:
     for name, fix in [
         ("vectorize_befor", "Did you mean `vectorize_before`?"),
-        ("licm", "There is `dce`"),
+        ("licm", "Available: `dce`"),
     ]:
         with pytest.raises(
             br.UnknownNameError, match=f"the pipeline has no pass '{name}'"
