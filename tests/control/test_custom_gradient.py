@@ -191,7 +191,9 @@ def test_what_would_silently_have_no_gradient_is_refused() -> None:
         def captures(x: br.Var) -> Any:
             return x * br.sin(w * 2.0), lambda g: g
 
-        with pytest.raises(br.GradientError, match=r"(?s)`w` moves an output.*add_input\(w\)"):
+        with pytest.raises(
+            br.GradientError, match=r"(?s)depends on the captured value `w`.*add_input\(w\)"
+        ):
             captures(x)
         assert str(prog) == before
         wide, still = w * 1.0, br.stop_gradient(w) * 2.0
@@ -218,12 +220,12 @@ def gradient_of(make: Callable[[br.Var], Any], outputs: int = 1) -> Callable[[br
     [
         (
             gradient_of(lambda g: (g, g)),
-            "does not give a cotangent for each input.*cotangents: 2   inputs: x",
+            "expected 1 cotangents, one for each input, got 2.*cotangents: 2   inputs: x",
         ),
-        (gradient_of(br.sum), r"cotangent of `x` has another type.*cotangent: f32\[\]"),
-        (gradient_of(lambda g: br.cast(g, "float64")), "another type.*cotangent: f64"),
-        (br.custom_gradient(br.tanh), "gives its result, and a function"),
-        (br.custom_gradient(lambda x: (br.argmax(x), br.tanh)), "No output has a float dtype"),
+        (gradient_of(br.sum), r"type mismatch of `x` and its cotangent.*cotangent: f32\[\]"),
+        (gradient_of(lambda g: br.cast(g, "float64")), "type mismatch.*cotangent: f64"),
+        (br.custom_gradient(br.tanh), "must return its result and a gradient function"),
+        (br.custom_gradient(lambda x: (br.argmax(x), br.tanh)), "no output has a float dtype"),
         (br.custom_gradient(lambda x: ((), br.tanh)), "has no output"),
     ],
 )
@@ -241,27 +243,32 @@ def test_parts_in_the_wrong_order_are_refused() -> None:
     with br.Program():
         x = br.data("x", [2])
         own = br.create_custom_gradient()
-        with pytest.raises(br.ProgramError, match="before what it is the gradient of"):
+        with pytest.raises(br.ProgramError, match="defined before its block"):
             own.gradient()
-        with pytest.raises(br.ProgramError, match="before its block is written"):
+        with pytest.raises(br.ProgramError, match="before its block is defined"):
             own()
         with own.block() as f:
             f.add_output(br.tanh(f.add_input(x)))
-        with pytest.raises(br.ProgramError, match="before its gradient is written"):
+        with pytest.raises(br.ProgramError, match="before its gradient is defined"):
             own()
-        with pytest.raises(br.ProgramError, match="block is written twice"):
+        with pytest.raises(br.ProgramError, match="block is defined twice"):
             own.block()
-        with pytest.raises(br.GradientError, match="cotangent for each input"), own.gradient():
+        with (
+            pytest.raises(
+                br.GradientError, match="expected 1 cotangents, one for each input, got "
+            ),
+            own.gradient(),
+        ):
             pass
         with own.gradient() as g:
             g.add_output(None)
-        with pytest.raises(br.ProgramError, match="gradient is written twice"):
+        with pytest.raises(br.ProgramError, match="gradient is defined twice"):
             own.gradient()
         assert br.gradients(br.sum(own()), x) == [None]
         no_function: Any = x
-        with pytest.raises(br.GradientError, match="No argument is a variable"):
+        with pytest.raises(br.GradientError, match="no argument is a differentiable variable"):
             rounded(X)
-        with pytest.raises(br.ProgramError, match="takes a function"):
+        with pytest.raises(br.ProgramError, match="expects a function"):
             br.custom_gradient(no_function)
 
 

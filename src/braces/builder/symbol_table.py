@@ -312,7 +312,9 @@ class SymbolTable:
         info = self.find_var(name)
         if info is None:
             visible = [name for table in self.chain() for name in table.vars]
-            raise UnknownNameError(f"There is no variable `{name}`.", fix=suggest(name, visible))
+            raise UnknownNameError(
+                f"There is no variable `{name}`.", fix=suggest(name, visible)
+            )
         return info
 
     def table_of(self, name: str) -> SymbolTable | None:

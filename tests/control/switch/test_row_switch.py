@@ -256,14 +256,14 @@ def _passes_another_type(x: br.Var, k: br.Var) -> None:
 @pytest.mark.parametrize(
     ("wrong", "kind", "message"),
     [
-        (_of_a_matrix, ShapeError, "integer vector with one entry a row"),
+        (_of_a_matrix, ShapeError, "integer vector with one entry for each batch"),
         (_of_floats, ShapeError, "must be an integer scalar"),
-        (_rows_and_scalar, ShapeError, "do not have the same rows"),
-        (_default_and_pass_through, ProgramError, "The default is written"),
+        (_rows_and_scalar, ShapeError, "shape mismatch between the conditions"),
+        (_default_and_pass_through, ProgramError, "the default is defined"),
         (_other_outputs, ShapeError, "differs between branches"),
         (_mixed_rows, ProgramError, "cumsum mixes the rows"),
         (_all_rows_inside, ShapeError, "cannot broadcast"),
-        (_passes_another_type, ShapeError, "passes through in place of an output"),
+        (_passes_another_type, ShapeError, "of pass_through has another type than the output"),
     ],
 )
 def test_what_is_wrong_is_said_where_it_is_built(

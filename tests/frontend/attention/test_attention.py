@@ -217,29 +217,41 @@ def _cache(heads: int) -> br.layers.AttentionCache:
 
 
 BAD: list[tuple[Any, str]] = [
-    (lambda x, m: br.multi_head_attention(x, 3), "cannot cut 8 features into 3 heads"),
-    (lambda x, m: br.multi_head_attention(x, 4, key_value_heads=3), "share 3 key heads by 4"),
+    (lambda x, m: br.multi_head_attention(x, 3), "cannot split 8 features into 3 heads"),
+    (
+        lambda x, m: br.multi_head_attention(x, 4, key_value_heads=3),
+        "multiple of 3 key heads, got 4",
+    ),
     (lambda x, m: br.multi_head_attention(x[0], 2), r"\[rows, steps, features\]"),
-    (lambda x, m: br.multi_head_attention(x, 2, mask=m * 1.0), "mask of bools"),
+    (lambda x, m: br.multi_head_attention(x, 2, mask=m * 1.0), "expects a bool mask"),
     (lambda x, m: br.multi_head_attention(x, 2, mask=m), "does not broadcast"),
-    (lambda x, m: br.multi_head_attention(x, 2, lengths=x), "one for each row"),
-    (lambda x, m: br.multi_head_attention(x, 2, lengths=br.arange(7)), "a length for each row"),
+    (lambda x, m: br.multi_head_attention(x, 2, lengths=x), "an integer vector over the batch"),
+    (
+        lambda x, m: br.multi_head_attention(x, 2, lengths=br.arange(7)),
+        "sizes of keys and lengths",
+    ),
     (
         lambda x, m: br.multi_head_attention(x, 2, x * 1.0, cache=_cache(2)),
-        "a cache for the steps of `x` alone",
+        "a cache only for self-attention on `x`",
     ),
     (
         lambda x, m: br.multi_head_attention(x, 2, cache=_cache(4)),
-        "a cache of its rows, heads and size",
+        "equal batch, heads and sizes of cache and keys",
     ),
     (lambda x, m: br.layers.transformer_encoder_layer(x, 2, act="geluu"), "gelu"),
     (
         lambda x, m: br.layers.transformer_decoder_layer(x, x[0], 2),
-        "transformer_decoder_layer takes",
+        "transformer_decoder_layer expects",
     ),
-    (lambda x, m: br.scaled_dot_product_attention(x, x[..., :3], x), "of one size"),
-    (lambda x, m: br.scaled_dot_product_attention(x, x, x[:, :2]), "as many keys as values"),
-    (lambda x, m: br.scaled_dot_product_attention(x, m, x), "takes floats"),
+    (
+        lambda x, m: br.scaled_dot_product_attention(x, x[..., :3], x),
+        "equal sizes of queries and keys",
+    ),
+    (
+        lambda x, m: br.scaled_dot_product_attention(x, x, x[:, :2]),
+        "equal numbers of keys and values",
+    ),
+    (lambda x, m: br.scaled_dot_product_attention(x, m, x), "expects floats"),
     (lambda x, m: br.layers.rotary_embedding(x[..., :3]), "even"),
     (lambda x, m: br.layers.positional_encoding(br.arange(3), 5), "even"),
 ]

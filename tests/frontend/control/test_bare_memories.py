@@ -251,7 +251,9 @@ def test_next_before_the_update_says_what_to_write(kind: str) -> None:
         with br.Program(), a_loop(kind) as block:
             block.add_memory(init=br.zeros([3])).next  # noqa: B018
 
-    with pytest.raises(ProgramError, match=r"no value of this trip(?s:.*)pre\(1\)") as caught:
+    with pytest.raises(
+        ProgramError, match=r"no next value before its update(?s:.*)pre\(1\)"
+    ) as caught:
         read()
     assert caught.match(HERE)
 

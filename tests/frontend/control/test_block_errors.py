@@ -220,7 +220,7 @@ def test_a_block_is_written_once(prog: br.Program) -> None:
         rnn = br.create_rnn()
         with rnn.stepnet() as net:
             net.add_output(net.add_input(get("x")))
-    refuse_here(prog, br.ProgramError, lambda: rnn.stepnet(), "written already", "another")
+    refuse_here(prog, br.ProgramError, lambda: rnn.stepnet(), "already defined", "another")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_row_wise_inputs_have_the_rows_of_the_predicate(prog: br.Program) -> Non
         with choice.true_block() as block:
             block.add_input(get(name))
 
-    what = "does not have the rows of the predicate"
+    what = "does not match the predicate"
     refuse_here(prog, br.ShapeError, in_transaction(lambda: build("w")), what, "bool[batch]")
     refuse_here(prog, br.ShapeError, in_transaction(lambda: build("loss")), what, "f32[]")
 
@@ -151,15 +151,15 @@ def test_a_block_that_was_called_takes_no_more(prog: br.Program) -> None:
         open_end = br.create_switch()
         branch(open_end.case(get("loss") > 0.0), get("x"))
         open_end()
-    called = "called already", "Create another"
+    called = "already called", "Create another"
     refuse_here(prog, br.ProgramError, lambda: open_end.default(), *called)
     refuse_here(
         prog, br.ProgramError, in_transaction(lambda: open_end.case(get("loss") < 0.0)), *called
     )
-    refuse_here(prog, br.ProgramError, lambda: choice.true_block(), "written twice")
+    refuse_here(prog, br.ProgramError, lambda: choice.true_block(), "defined twice")
     late = in_transaction(lambda: chooser.case(get("loss") < 0.0))
-    refuse_here(prog, br.ProgramError, late, "after the default", "Put it before")
-    refuse_here(prog, br.ProgramError, lambda: chooser.default(), "written twice")
+    refuse_here(prog, br.ProgramError, late, "after the default", "Move it before")
+    refuse_here(prog, br.ProgramError, lambda: chooser.default(), "defined twice")
 
 
 def test_a_switch_is_written_in_order(prog: br.Program) -> None:
@@ -169,8 +169,10 @@ def test_a_switch_is_written_in_order(prog: br.Program) -> None:
         chooser.case(1)
 
     refuse_here(prog, br.ProgramError, in_transaction(twice), "not a new integer")
-    refuse_here(prog, br.ProgramError, lambda: br.create_switch().default(), "without any case")
-    refuse_here(prog, br.ProgramError, lambda: br.create_switch()(), "no cases")
+    refuse_here(
+        prog, br.ProgramError, lambda: br.create_switch().default(), "no case before it"
+    )
+    refuse_here(prog, br.ProgramError, lambda: br.create_switch()(), "no case")
 
 
 def test_a_condition_written_last_is_still_evaluated_before_each_trip(mode: str) -> None:

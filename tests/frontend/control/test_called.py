@@ -226,17 +226,17 @@ def test_what_cannot_be_called_is_refused(prog: br.Program, encoder: br.Program)
     def refuse(error: type[Exception], *given: Any, says: str, **named: Any) -> None:
         refuse_here(prog, error, lambda: br.call(*given, **{"name": "enc", **named}), says)
 
-    refuse(br.ProgramError, "encoder", says="takes a program")
+    refuse(br.ProgramError, "encoder", says="expects a program")
     refuse(br.ProgramError, prog, says="cannot call itself")
-    refuse(br.ProgramError, encoder, says="needs a value for `x`")
-    refuse(br.ProgramError, encoder, 1.0, 2.0, says="takes 1 values here, not 2")
+    refuse(br.ProgramError, encoder, says="missing value for the feed `x`")
+    refuse(br.ProgramError, encoder, 1.0, 2.0, says="takes 1 positional values here, got 2")
     refuse(br.UnknownNameError, encoder, z=1.0, says="no feed `z`")
     refuse(br.UnknownNameError, encoder, 1.0, fetch="yy", says="unknown variable `yy`")
     refuse(br.ProgramError, encoder, 1.0, name="a/b", says="slashes")
-    refuse(br.ProgramError, br.Program(), says="gives nothing")
+    refuse(br.ProgramError, br.Program(), says="has no result")
     refuse_here(prog, br.ShapeError, lambda: br.call(encoder, get("y"), name="e"), "f32[batch]")
     refuse_here(
-        prog, br.ShapeError, lambda: br.call(encoder, get("loss"), name="e"), "another shape"
+        prog, br.ShapeError, lambda: br.call(encoder, get("loss"), name="e"), "shape mismatch"
     )
     with prog:
         br.data("k", ["batch", 4], dtype="int64")

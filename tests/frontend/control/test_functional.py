@@ -264,7 +264,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.while_loop(lambda a, b: True, lambda a, b: (a, b), (0, 1)),
             br.ProgramError,
-            ["cond_fn is called with 1 argument", "`i, total = carry`"],
+            ["cond_fn cannot be called with 1 argument", "`i, total = carry`"],
         ),
         (lambda x: br.while_loop(lambda c: c, lambda c: c, 0), br.ShapeError, ["bool scalar"]),
         (
@@ -301,7 +301,11 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
             ["2 steps", "t"],
         ),
         (lambda x: br.scan(lambda c, row: (c, row), 0, x, 3), br.ShapeError, ["t steps", "3"]),
-        (lambda x: br.scan(lambda c, row: (c, row), 0, 1.0), br.ShapeError, ["no steps"]),
+        (
+            lambda x: br.scan(lambda c, row: (c, row), 0, 1.0),
+            br.ShapeError,
+            ["expected an axis of steps"],
+        ),
         (
             lambda x: br.cond(br.any(x > 0.0), lambda: (x, x), lambda: x),
             br.ProgramError,
@@ -324,7 +328,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
             ["output"],
         ),
         (lambda x: br.switch(br.sum(x), [lambda: x]), br.ShapeError, ["integer scalar"]),
-        (lambda x: br.switch(br.arange(3)[0], []), br.ProgramError, ["no functions"]),
+        (lambda x: br.switch(br.arange(3)[0], []), br.ProgramError, ["at least one function"]),
         (
             lambda x: br.switch(br.arange(3)[0], [lambda: x, lambda: (x, x)]),
             br.ProgramError,

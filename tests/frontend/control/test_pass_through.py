@@ -193,14 +193,14 @@ def test_pass_through_has_its_place(prog: br.Program) -> None:
         made.pass_through(get("y"))
 
     for build, said in (
-        (lambda: choice(True).pass_through(), "Nothing passes through"),
-        (lambda: choice(True, False).pass_through(get("y")), "Both blocks are written"),
-        (twice, "said twice"),
-        (then_called, "called already"),
+        (lambda: choice(True).pass_through(), "at least one value"),
+        (lambda: choice(True, False).pass_through(get("y")), "both blocks are defined"),
+        (twice, "called twice"),
+        (then_called, "already called"),
         (with_inner, "inside"),
     ):
         check_line(refuse(prog, br.ProgramError, undone(build), said))
-    refuse_here(prog, br.ProgramError, undone(then_both), "Both blocks are written")
+    refuse_here(prog, br.ProgramError, undone(then_both), "both blocks are defined")
 
 
 def test_a_call_that_fails_can_be_repeated(prog: br.Program) -> None:

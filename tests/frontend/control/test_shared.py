@@ -147,14 +147,14 @@ def test_other_options_are_refused_by_name() -> None:
         wide = br.cast(x, "float64")
         encode(x, 4)
         before = str(prog)
-        with pytest.raises(br.ProgramError, match="`enc` is built already") as told:
+        with pytest.raises(br.ProgramError, match="`enc` was already built") as told:
             encode(x, 5)
         assert "enc(x, 4), and now enc(x, 5)" in str(told.value)
         assert "fc, at" in str(told.value)
         assert "test_shared.py" in str(told.value)
         with pytest.raises(br.ProgramError, match="enc\\(x, 4, act='tanh'\\)"):
             encode(x, 4, act="tanh")
-        with pytest.raises(br.DTypeError, match="another dtype"):
+        with pytest.raises(br.DTypeError, match="dtype mismatch"):
             encode(wide, 4)
     assert str(prog) == before
 
@@ -171,7 +171,7 @@ def test_what_an_error_undid_is_built_again() -> None:
 
 
 def test_only_functions_are_shared() -> None:
-    with pytest.raises(br.ProgramError, match="takes a function"):
+    with pytest.raises(br.ProgramError, match="expects a function"):
         br.shared(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(br.ProgramError, match="slashes"):
         br.shared(br.fc, name="a/b")
@@ -210,5 +210,5 @@ def test_inputs_that_were_cut_from_one_must_still_have_one_size() -> None:
         )
         both(x, x[:, :-1])
         assert both(y, z[:, :3]).shape == y.shape[:1]
-        with pytest.raises(br.ShapeError, match="disagree on the size `t`"):
+        with pytest.raises(br.ShapeError, match="different values of the size `t`"):
             both(y, z)

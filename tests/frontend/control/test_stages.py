@@ -221,11 +221,15 @@ def _with_lengths() -> None:
         (lambda: br.pipeline(mix, _rows(), 0), br.ProgramError, "stages=0"),
         (lambda: br.pipeline(mix, _rows(), True), br.ProgramError, "stages=True"),
         (lambda: br.pipeline(3, _rows(), 2), br.ProgramError, "function, not 3"),  # type: ignore[arg-type]
-        (lambda: br.pipeline(mix, br.constant(1.0), 2), br.ShapeError, "no axis of parts"),
+        (
+            lambda: br.pipeline(mix, br.constant(1.0), 2),
+            br.ShapeError,
+            "a leading axis of micro-batches",
+        ),
         (
             lambda: br.pipeline(lambda h: br.fc(h, 5), _rows(), 2),
             br.ShapeError,
-            r"(?s)than the next one takes.*takes f32\[4\]; makes f32\[5\]",
+            r"(?s)differs from its input type.*input f32\[4\]; output f32\[5\]",
         ),
         (lambda: br.create_rnn(own_parameters=True), br.ProgramError, "number of steps"),
         (lambda: br.create_rnn(steps=0, own_parameters=True), br.ProgramError, "number of"),

@@ -304,7 +304,10 @@ def test_conv2d_refuses(window: Any, options: dict[str, Any], message: str) -> N
         (lambda x, w, b: br.conv2d(x, w, bias=True), "bias=True"),
         (lambda x, w, b: br.conv2d(x, w, params=["c.w"]), "makes no parameters"),
         (lambda x, w, b: br.conv2d(x, 4), r"window.*br\.conv2d\(x, 4, 3\)"),
-        (lambda x, w, b: br.conv2d(x, "4", 3), "expected a variable, a number or an array|no use"),
+        (
+            lambda x, w, b: br.conv2d(x, "4", 3),
+            "expected a variable, a number or an array|no use",
+        ),
         (lambda x, w, b: br.conv2d(x, True, 3), "no use for window"),
         (lambda x, w, b: br.conv1d(x, w), "3"),
     ],

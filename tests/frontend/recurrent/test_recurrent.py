@@ -258,7 +258,7 @@ def test_what_does_not_fit_a_recurrent_layer_is_refused_at_the_users_line() -> N
     refused(shape, lambda: br.lstm(wide, 8), "lstm", "axis -1")
     refused(shape, lambda: br.gru(x, 8, axis=2), "gru", "axis of steps")
     refused(shape, lambda: br.gru(x, 8, axis=3), "gru")
-    refused(shape, lambda: br.gru(x, 8, lengths=few), "gru", "few", "each row")
+    refused(shape, lambda: br.gru(x, 8, lengths=few), "gru", "few", "each batch element")
     refused(shape, lambda: br.gru(x, 8, lengths=many), "integer vector", "many")
     refused(shape, lambda: br.gru(x, 8, state=state), "gru", "h of [b,8]", "f32[b,5]")
     refused(shape, lambda: br.lstm(x, 8, state=(pair, pair)), "lstm", "[b,8]", "pair")

@@ -138,20 +138,20 @@ def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
         "float32",
     )
     refused(
-        shape, lambda: br.losses.ctc_loss(flat, y, reduction="none"), "rows, steps and classes"
+        shape, lambda: br.losses.ctc_loss(flat, y, reduction="none"), "rows, steps, classes"
     )
     refused(
-        shape, lambda: br.losses.ctc_loss(x, few, reduction="none"), "labels of each row", "few"
+        shape, lambda: br.losses.ctc_loss(x, few, reduction="none"), "labels of shape", "few"
     )
     refused(
         shape,
         lambda: br.losses.ctc_loss(x, others, reduction="none"),
-        "labels of each row",
+        "labels of shape",
         "others",
     )
-    refused(shape, lambda: br.losses.ctc_loss(x, y, few, reduction="none"), "each row", "few")
+    refused(shape, lambda: br.losses.ctc_loss(x, y, few, reduction="none"), "each batch element", "few")
     refused(
-        shape, lambda: br.losses.ctc_loss(x, y, None, few, reduction="none"), "each row", "few"
+        shape, lambda: br.losses.ctc_loss(x, y, None, few, reduction="none"), "each batch element", "few"
     )
     refused(wrong, lambda: br.losses.ctc_loss(x, y, blank=3, reduction="none"), "blank=3")
     refused(shape, lambda: br.losses.ctc_loss(many, y, reduction="none"), "how many classes")

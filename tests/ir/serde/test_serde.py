@@ -312,7 +312,7 @@ def literal(shape: list[int], data: bytes, dtype: Any = pb.DTYPE_F32) -> pb.Attr
 DAMAGES: dict[str, Any] = {
     "no kind of variable": lambda d: setattr(var(d), "kind", 0),
     "unknown kind of variable": lambda d: setattr(var(d), "kind", 77),
-    "unknown dtype": lambda d: setattr(var(d).type.tensor, "dtype", 0),
+    "no dtype": lambda d: setattr(var(d).type.tensor, "dtype", 0),
     "unknown dtype": lambda d: setattr(var(d).type.tensor, "dtype", -1),
     "no type": lambda d: var(d).ClearField("type"),
     "size not set": lambda d: var(d).type.tensor.shape.add(),

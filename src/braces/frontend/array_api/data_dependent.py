@@ -132,12 +132,12 @@ def compress(
     mask = operand(condition, "compress")
     if mask.dtype.kind != "b":
         raise DTypeError(
-            f"compress needs a condition of bools, not {mask.type}.",
+            f"compress expects a bool condition, got {mask.type}.",
             fix="Compare first: `x != 0`. The condition comes before the array.",
         )
     if mask.ndim != 1:
         raise ShapeError(
-            f"compress needs a condition with one axis, not {mask.type}.",
+            f"compress expects a condition of rank 1, got {mask.type}.",
             fix="Use br.nonzero(condition) and br.gather_nd for several axes.",
         )
     (places,) = nonzero(mask, size)

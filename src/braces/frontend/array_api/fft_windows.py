@@ -58,7 +58,7 @@ def _cosines(
     """Return a sum of cosines with alternating signs; a window of size 1 is 1."""
     count: Any = size
     if not isinstance(count, int) or count < 1:
-        raise ProgramError(f"{what} needs a number of at least 1, not {size!r:.40}.")
+        raise ProgramError(f"{what} expects a size of at least 1, got {size!r:.40}.")
     turns = np.arange(size) / max(size if periodic else size - 1, 1)
     signed = ((-1) ** k * factor for k, factor in enumerate(factors))
     window = sum(f * np.cos(2 * np.pi * k * turns) for k, f in enumerate(signed))
@@ -89,9 +89,9 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
     if window is not None:
         if window.shape != (length,):
             raise ShapeError(
-                f"stft needs a window of {length} numbers.",
+                f"stft expects a window of shape [{length}].",
                 given=f"window: {window.type}",
-                fix=f"As br.signal.hann_window({length}).",
+                fix=f"Use br.signal.hann_window({length}), for example.",
             )
         pieces = emit("multiply", pieces, window)
     return emit("rfft", pieces, axis=-1)
@@ -198,7 +198,7 @@ def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
 
 def _count(what: str, n: int) -> int:
     if n < 1:
-        raise ProgramError(f"{what} needs a number of at least 1, not {n}.")
+        raise ProgramError(f"{what} expects a size of at least 1, got {n}.")
     return n
 
 
@@ -231,7 +231,7 @@ def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var
         size = var.shape[axis]
         if not isinstance(size, int):
             raise ShapeError(
-                f"{what} needs sizes that are known.",
+                f"{what} expects an axis of constant size, got {size}.",
                 given=f"{var.name}: {var.type}   axis={axis}",
             )
         shifts.append(shift(size))
@@ -241,5 +241,5 @@ def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:
     chosen = list(range(x.ndim)) if axes is None else list(axes)
     if not chosen:
-        raise ShapeError(f"{what} needs an axis, and there is none.", given=f"x: {x.type}")
+        raise ShapeError(f"{what} expects at least one axis, got none.", given=f"x: {x.type}")
     return chosen

@@ -72,7 +72,7 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         len({*axes_of_var}) != len(axes_of_var) for axes_of_var in chosen
     ):
         raise ShapeError(
-            "tensordot needs as many axes of one as of the other, each one once.",
+            "tensordot expects equally many axes of both operands, without duplicates.",
             given=f"axes={axes!r:.60}",
         )
     free = [
@@ -113,7 +113,7 @@ def inner(x: Operand, y: Operand) -> Var:
         return ops.multiply(left, right)
     if not same_size(left.shape[-1], right.shape[-1]):
         raise ShapeError(
-            "inner needs as many numbers along both last axes.",
+            "shape mismatch in inner: the last axes have different sizes.",
             given=format_types({"x": left, "y": right}),
         )
     return tensordot(left, right, ((-1,), (-1,)))
@@ -191,9 +191,9 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
     for var in (left, right):
         if var.shape[axis_index(axis, var.ndim, "cross")] != 3:
             raise ShapeError(
-                "cross needs vectors of three numbers.",
+                "cross expects an axis of size 3.",
                 given=format_types({"x": left, "y": right}),
-                fix="Say which axis they have: axis=.",
+                fix="Name the axis: axis=.",
             )
 
     def rolled(var: Var, places: int) -> Var:
@@ -248,7 +248,9 @@ def matrix_power(x: Operand, n: int) -> Var:
     """
     base = check_matrices("matrix_power", x)
     if base.shape[-1] != base.shape[-2]:
-        raise ShapeError("matrix_power needs squares.", given=format_types({"x": base}))
+        raise ShapeError(
+            "matrix_power expects square matrices.", given=format_types({"x": base})
+        )
     if n == 0:
         unit = ops.eye(base.shape[-1], dtype=base.dtype)
         return ops.broadcast_to(unit, base.shape)
@@ -275,7 +277,9 @@ def check_matrices(what: str, x: Any) -> Var:
     """
     var = as_var(x)
     if var.ndim < 2:
-        raise ShapeError(f"{what} needs matrices.", given=format_types({"x": var}))
+        raise ShapeError(
+            f"{what} expects rank 2 or more, got {var.ndim}.", given=format_types({"x": var})
+        )
     return var
 
 
@@ -336,7 +340,9 @@ def _diagonal(what: str, x: Any, offset: int, axis1: int, axis2: int) -> Var:
     var = check_matrices(what, x)
     rows, columns = (axis_index(axis, var.ndim, what) for axis in (axis1, axis2))
     if rows == columns:
-        raise ShapeError(f"{what} needs two axes.", given=f"axis1={axis1}   axis2={axis2}")
+        raise ShapeError(
+            f"{what} expects two different axes.", given=f"axis1={axis1}   axis2={axis2}"
+        )
     below = var.shape[rows] + min(offset, 0)
     beside = var.shape[columns] - max(offset, 0)
     indices = arange(call("max", call("min", below, beside), 0))

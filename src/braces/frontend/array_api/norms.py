@@ -101,7 +101,7 @@ def _norm_of(x: Var, ord: Any) -> Var:
         return best(ops.svdvals(x), axis=-1)
     if ord not in (1, -1, math.inf, -math.inf):
         raise ProgramError(
-            f"matrix_norm has no norm {ord!r:.40}.",
+            f"unknown order {ord!r:.40} of matrix_norm.",
             fix="Use 'fro', 'nuc', 1, 2 or br.inf, or the negative of one of these numbers.",
         )
     return best(ops.sum(ops.abs(x), axis=-2 if abs(ord) == 1 else -1), axis=-1)
@@ -176,7 +176,7 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
     rows = rhs.shape[-2:][:1]
     if not rows or not same_size(matrix.shape[-2], rows[0]):
         raise ShapeError(
-            "lstsq needs a right-hand side with as many rows as the matrices.",
+            "lstsq expects equally many rows of `a` and `b`.",
             given=format_types({"a": matrix, "b": rhs}),
         )
     return compose_block("lstsq", lambda: ops.matmul(ops.pinv(matrix, rtol), rhs))

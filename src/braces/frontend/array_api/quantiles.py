@@ -134,7 +134,7 @@ def _quantiles(
     count = product(shape[a] for a in axes)
     if count == 0:
         raise ShapeError(
-            f"{what} of nothing does not exist.", given=format_types({"x": numbers})
+            f"{what} of an empty array is undefined.", given=format_types({"x": numbers})
         )
     levels = _parts(what, q)
 
@@ -165,7 +165,7 @@ def _parts(what: str, q: Any) -> Var:
     levels = constant(q, FLOAT64)
     numbers = np.asarray(q, float)
     if not np.all((numbers >= 0.0) & (numbers <= 1.0)):
-        raise ProgramError(f"{what} needs parts between nothing and all, not {q!r:.60}.")
+        raise ProgramError(f"{what} expects quantiles from 0 to 1, got {q!r:.60}.")
     return levels
 
 

@@ -75,7 +75,7 @@ def diff(
     var = as_var(x)
     at = axis_index(axis, var.ndim, "diff")
     if n < 0:
-        raise ProgramError(f"diff cannot be taken {n} times.")
+        raise ProgramError(f"diff expects a non-negative order, got {n}.")
     parts = [as_var(part) for part in (prepend, var, append) if part is not None]
     out_var = var if len(parts) == 1 else ops.concat(parts, axis=at)
     for _ in range(n):
@@ -123,7 +123,9 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
     (var,) = to_common_float("central_difference", x=as_var(x))
     at = axis_index(axis, var.ndim, "central_difference")
     if var.shape[at] in (0, 1):
-        raise ShapeError("central_difference needs two points.", given=format_types({"x": var}))
+        raise ShapeError(
+            "central_difference expects at least two points.", given=format_types({"x": var})
+        )
 
     def build() -> Var:
         after, before = (ops.roll(var, by, axis=at) for by in (-1, 1))
@@ -260,10 +262,9 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
     longer, _, count = _order_by_length("correlate", long, short, mode)
     if longer is not long:
         raise ShapeError(
-            "correlate needs a second sequence that is no longer than the first, and of a "
-            "size that is known.",
+            "correlate expects a second sequence of constant size, no longer than the first.",
             given=format_types({"x": long, "y": short}),
-            fix="Exchange them: the result is reversed.",
+            fix="Swap the sequences: the result is reversed.",
         )
     kernel = ops.conj(short) if short.dtype.kind == "c" else short
     return _correlate(long, kernel, _padding(mode, count))
@@ -281,16 +282,16 @@ def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, in
     check_one_of(what, "mode", mode, MODES)
     types = format_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
-        raise ShapeError(f"{what} needs two sequences, neither empty.", given=types)
+        raise ShapeError(f"{what} expects two vectors that are not empty.", given=types)
     if isinstance(x.shape[0], int):
         swapped = not isinstance(y.shape[0], int) or y.shape[0] > x.shape[0]
         x, y = (y, x) if swapped else (x, y)
     count = y.shape[0]
     if not isinstance(count, int):
         raise ShapeError(
-            f"{what} needs a sequence whose size is known.",
+            f"{what} expects a sequence of constant size.",
             given=types,
-            fix="For two of unknown sizes, multiply br.fft.rfft of both.",
+            fix="For two of symbolic size, multiply br.fft.rfft of both.",
         )
     return x, y, count
 
@@ -328,7 +329,7 @@ def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
     count = var.shape[0] if n is None and var.ndim == 1 else n
     if var.ndim != 1 or not isinstance(count, int):
         raise ShapeError(
-            "vander needs numbers along one axis, and n= where its size is not known.",
+            "vander expects a vector, and n= if its size is symbolic.",
             given=format_types({"x": var}),
         )
     powers = list(range(count) if increasing else reversed(range(count)))
@@ -355,7 +356,7 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
     factors = as_var(coefficients, x_var.dtype)
     if factors.ndim != 1 or not isinstance(factors.shape[0], int):
         raise ShapeError(
-            "polyval needs coefficients along one axis, of a size that is known.",
+            "polyval expects a vector of coefficients of constant size.",
             given=format_types({"coefficients": factors}),
         )
 

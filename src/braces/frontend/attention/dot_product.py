@@ -142,13 +142,13 @@ def causal_mask(q: Var, k: Var) -> Var:
 def check_equal_sizes(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
     """Refuse two sizes that differ; `said` states the requirement."""
     if current_program().current.unifier.unify(left, right) is None:
-        raise shape_mismatch(f"{what} needs {said}, not {left} and {right}.", *given)
+        raise shape_mismatch(f"{what} expects equal {said}, got {left} and {right}.", *given)
 
 
 def shape_mismatch(message: str, *given: Var) -> ShapeError:
     """Return an error for queries, keys and values, or a cache, whose shapes do not match."""
     shown = "   ".join(f"{x.name}: {x.type}" for x in given)
-    fix = "Queries are [..., heads, queries, size]; keys and values have steps in that place."
+    fix = "Pass queries [..., heads, queries, size], keys and values [..., heads, keys, size]."
     return ShapeError(message, given=shown, fix=fix)
 
 
@@ -157,22 +157,25 @@ def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
     for x in (q, k, v):
         if not is_float(x.dtype):
             raise DTypeError(
-                f"{what} takes floats, not {x.dtype}.",
+                f"{what} expects floats, got {x.dtype}.",
                 given=f"{x.name}: {x.type}",
                 fix="Use br.cast, or br.embedding for ids.",
             )
     if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
-        raise shape_mismatch(f"{what} needs as many axes of queries, keys and values.", q, k, v)
-    check_equal_sizes(what, "queries and keys of one size", q.shape[-1], k.shape[-1], q, k)
-    check_equal_sizes(what, "as many keys as values", k.shape[-2], v.shape[-2], k, v)
+        raise shape_mismatch(
+            f"{what} expects queries, keys and values of equal rank, 2 or more.", q, k, v
+        )
+    check_equal_sizes(what, "sizes of queries and keys", q.shape[-1], k.shape[-1], q, k)
+    check_equal_sizes(what, "numbers of keys and values", k.shape[-2], v.shape[-2], k, v)
     if q.ndim > 2:
         check_equal_sizes(
-            what, "as many heads of keys as of values", k.shape[-3], v.shape[-3], k, v
+            what, "numbers of heads of keys and values", k.shape[-3], v.shape[-3], k, v
         )
         if 1 not in (k.shape[-3], q.shape[-3]) and (
             dims.divide_exactly(q.shape[-3], k.shape[-3]) is None
         ):
-            message = f"{what} cannot share {k.shape[-3]} key heads by {q.shape[-3]} heads."
+            heads, key_heads = q.shape[-3], k.shape[-3]
+            message = f"{what} expects a multiple of {key_heads} key heads, got {heads} heads."
             raise shape_mismatch(message, q, k)
 
 
@@ -181,8 +184,8 @@ def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> V
     var = as_var(mask)
     if var.dtype != BOOL:
         raise DTypeError(
-            f"{what} takes a mask of bools, True where a key takes part, not {var.type}.",
-            fix="Compare: `mask != 0`, or `mask == 0` where -inf leaves out.",
+            f"{what} expects a bool mask, True where a key takes part, got {var.type}.",
+            fix="Compare: `mask != 0`, or `mask == 0` if -inf excludes a key.",
         )
     scores = (*q.shape[:-1], k.shape[-2] if keys is None else keys)
     fits = var.ndim <= len(scores) and all(
@@ -194,6 +197,6 @@ def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> V
         raise ShapeError(
             f"{what} has a mask that does not broadcast to [{shape}].",
             given=f"{var.name}: {var.type}",
-            fix="A mask of keys, [batch, keys], is mask[:, None, None, :].",
+            fix="Write a key mask of shape [batch, keys] as mask[:, None, None, :].",
         )
     return var

@@ -72,12 +72,12 @@ def attention_cache(
 def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
     """Return the cache with the keys and values of this step appended."""
     if k.ndim != cache.key.ndim:
-        raise shape_mismatch("attention has a cache of another number of axes.", k, cache.key)
+        raise shape_mismatch("rank mismatch of the cache of attention.", k, cache.key)
     for new, cached in ((k, cache.key), (v, cache.value)):
         for axis in (0, 1, 3):
             sizes = new.shape[axis], cached.shape[axis]
             check_equal_sizes(
-                "attention", "a cache of its rows, heads and size", *sizes, new, cached
+                "attention", "batch, heads and sizes of cache and keys", *sizes, new, cached
             )
     dtype = cache.position.dtype
     count = ops.cast(emit("size", value=k.shape[-2]), dtype)
@@ -181,8 +181,8 @@ def multi_head_attention(
         check_steps(what, sequence)
     if cache is not None and (key is not x or value is not x or lengths is not None):
         raise ProgramError(
-            f"{what} takes a cache for the steps of `x` alone.",
-            fix="Leave key=, value= and lengths= away; use mask= for what takes no part.",
+            f"{what} supports a cache only for self-attention on `x`.",
+            fix="Omit key=, value= and lengths=; use mask= to exclude steps.",
         )
     layer = _Heads(x, heads, key_value_heads, head_size, bias)
     valid = None if lengths is None else padding_mask(what, lengths, key)
@@ -200,7 +200,7 @@ def check_steps(what: str, x: Var) -> Var:
     """
     if x.ndim != 3:
         raise ShapeError(
-            f"{what} takes [rows, steps, features], not {x.type}.",
+            f"{what} expects [rows, steps, features], got {x.type}.",
             given=f"{x.name}: {x.type}",
             fix="Use br.reshape, or br.scaled_dot_product_attention on heads.",
         )
@@ -213,10 +213,12 @@ def padding_mask(what: str, lengths: Any, key: Var) -> Var:
     if not is_integer(var.dtype) or var.ndim != 1:
         error = ShapeError if is_integer(var.dtype) else DTypeError
         raise error(
-            f"{what} takes lengths=, integers with one for each row, not {var.type}.",
+            f"{what} expects lengths= as an integer vector over the batch, got {var.type}.",
             given=f"{var.name}: {var.type}",
         )
-    check_equal_sizes(what, "a length for each row", key.shape[0], var.shape[0], key, var)
+    check_equal_sizes(
+        what, "batch sizes of keys and lengths", key.shape[0], var.shape[0], key, var
+    )
     steps = ops.cast(emit("arange", stop=key.shape[1]), var.dtype)
     return steps < ops.expand_dims(var, axis=1)
 
@@ -238,13 +240,14 @@ class _Heads:
         self.shared = heads if shared is None else shared
         if heads < 1 or self.shared < 1 or heads % self.shared:
             raise ShapeError(
-                f"multi_head_attention cannot share {self.shared} key heads by {heads} heads."
+                f"multi_head_attention expects a multiple of {self.shared} key heads, "
+                f"got {heads} heads."
             )
         if size is None and features % heads:
             raise ShapeError(
-                f"multi_head_attention cannot cut {features} features into {heads} heads.",
+                f"multi_head_attention cannot split {features} features into {heads} heads.",
                 given=f"{x.name}: {x.type}",
-                fix="Choose heads that divide the features, or say head_size=.",
+                fix="Choose a number of heads that divides the features, or pass head_size=.",
             )
         self.size = features // heads if size is None else size
 

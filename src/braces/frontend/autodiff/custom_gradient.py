@@ -73,11 +73,11 @@ class ForwardBlock(SubBlock):
     def close(self) -> None:
         """Refuse blocks whose gradient would silently be missing."""
         if not self.outputs:
-            raise ProgramError("The block has no output.", fix="Call add_output(...).")
+            raise ProgramError("the block has no output.", fix="Call add_output(...).")
         self.given = [var for var in self.outputs if has_cotangent(var.type)]
         if not self.given:
             raise GradientError(
-                "No output has a float dtype, so there is nothing to write a gradient of.",
+                "no output has a float dtype, so the block has no gradient.",
                 given="   ".join(f"{var.name}: {var.type}" for var in self.outputs),
             )
         _refuse_captured(self)
@@ -116,7 +116,7 @@ class GradientBlock(SubBlock):
         """Set the cotangents of the inputs, in their order; `None` for an input without one."""
         self.require_open("add_output")
         if options:
-            raise ProgramError(f"add_output takes no {', '.join(options)} here.")
+            raise ProgramError(f"add_output has no option {', '.join(options)} here.")
         self._grads.extend(None if value is None else as_var(value) for value in values)
 
     def close(self) -> None:
@@ -124,10 +124,11 @@ class GradientBlock(SubBlock):
         inputs = self.forward.inputs
         if len(self._grads) != len(inputs):
             raise GradientError(
-                "The gradient does not give a cotangent for each input.",
+                f"expected {len(inputs)} cotangents, one for each input, "
+                f"got {len(self._grads)}.",
                 given=f"cotangents: {len(self._grads)}   inputs: "
                 f"{', '.join(var.name for var in inputs) or 'none'}",
-                fix="Give one for each input, in their order; None where there is none.",
+                fix="Pass one for each input, in their order; None for an input without one.",
             )
         results = list[str]()
         for var, grad in zip(inputs, self._grads, strict=True):
@@ -140,16 +141,16 @@ class GradientBlock(SubBlock):
     def _check_cotangent(self, var: Var, grad: Var) -> Var:
         if not has_cotangent(var.type):
             raise GradientError(
-                f"`{var.name}` has no gradient: its dtype is not a float.",
+                f"`{var.name}` is not differentiable: its dtype is not a float.",
                 given=f"{var.name}: {var.type}",
-                fix="Give None for it.",
+                fix="Pass None as its cotangent.",
             )
         if not unifies(var.type, grad.type, self.table.unifier):
             raise GradientError(
-                f"The cotangent of `{var.name}` has another type.",
+                f"type mismatch of `{var.name}` and its cotangent.",
                 given=f"{var.name}: {var.type}   cotangent: {grad.type}",
-                fix="A cotangent has the dtype and shape of what it belongs to; br.sum over "
-                "what was broadcast, br.cast and br.reshape help.",
+                fix="A cotangent has the dtype and shape of its input; apply br.sum to axes "
+                "that were broadcast, or br.cast or br.reshape.",
             )
         return grad
 
@@ -166,7 +167,7 @@ class CustomGradient:
     def block(self) -> ForwardBlock:
         """Open the block of the forward computation."""
         if self.forward is not None:
-            raise add_location(ProgramError("The block is written twice."), CONSTRUCT)
+            raise add_location(ProgramError("the block is defined twice."), CONSTRUCT)
         return ForwardBlock(self)
 
     def gradient(self) -> GradientBlock:
@@ -174,13 +175,13 @@ class CustomGradient:
         if self.forward is None:
             raise add_location(
                 ProgramError(
-                    "The gradient is written before what it is the gradient of.",
+                    "the gradient is defined before its block.",
                     fix="Write `with custom.block() as f:` first.",
                 ),
                 CONSTRUCT,
             )
         if self.backward is not None:
-            raise add_location(ProgramError("The gradient is written twice."), CONSTRUCT)
+            raise add_location(ProgramError("the gradient is defined twice."), CONSTRUCT)
         return GradientBlock(self, self.forward)
 
     def __call__(self) -> Any:
@@ -198,14 +199,14 @@ class CustomGradient:
         if forward is None or backward is None or backward.body is None:
             missing = "block" if forward is None else "gradient"
             raise ProgramError(
-                f"The custom gradient is used before its {missing} is written.",
+                f"the custom gradient is called before its {missing} is defined.",
                 fix=f"Write `with custom.{missing}() as …:` first.",
             )
         program, table, outer = forward.program, forward.table, forward.outer
         if outer not in program.current.chain():
             raise ProgramError(
-                "The custom gradient stands in a block that is closed.",
-                fix="Call it in the block where it is written.",
+                "the custom gradient belongs to a block that is closed.",
+                fix="Call it in the block that defines it.",
             )
         with program.building(table):
             end_vars = build_custom_gradient(forward.given, backward.ways, backward.body)
@@ -234,11 +235,11 @@ def _refuse_captured(block: ForwardBlock) -> None:
             block.outer, name
         ):
             raise GradientError(
-                f"`{name}` moves an output of the block, and is no input of it, so the "
-                "gradient cannot say its cotangent.",
+                f"an output of the block depends on the captured value `{name}`, which has "
+                "no cotangent: it is not an input.",
                 given=f"inputs: {', '.join(sorted(inputs)) or 'none'}",
-                fix=f"Make it an input: an argument of the function, or add_input({name}); or "
-                f"read br.stop_gradient({name}), where it shall have no gradient here.",
+                fix=f"Make it an input: an argument of the function, or add_input({name}); "
+                f"or read br.stop_gradient({name}) if it needs no gradient here.",
             )
 
 
@@ -326,7 +327,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(function):
         raise ProgramError(
-            f"custom_gradient takes a function, not {cast('Any', function)!r:.80}.",
+            f"custom_gradient expects a function, got {cast('Any', function)!r:.80}.",
             fix="Write @br.custom_gradient above the function.",
         )
     function_name = getattr(function, "__name__", "")
@@ -340,9 +341,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             arguments = [f.add_input(arg) if isinstance(arg, Var) else arg for arg in args]
             if not f.inputs:
                 raise GradientError(
-                    "No argument is a variable that a gradient could be with respect to.",
+                    "no argument is a differentiable variable.",
                     given=f"{args!r:.80}",
-                    fix="Give variables by position; br.constant(...) makes one of an array.",
+                    fix="Pass variables by position; br.constant(...) converts an array.",
                 )
             outputs, gradient = _pair(function(*arguments, **kwargs))
             f.add_output(*tree_leaves(outputs))
@@ -361,8 +362,7 @@ def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
     pair = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else ()
     if len(pair) != 2 or not callable(pair[1]):
         raise ProgramError(
-            "A function with a custom gradient gives its result, and a function for the "
-            "gradient.",
+            "a function with a custom gradient must return its result and a gradient function.",
             given=f"{returned!r:.80}",
             fix="End it with `return y, gradient`.",
         )

@@ -88,7 +88,7 @@ def jacobian(
     """
     if mode is not None and mode not in MODES:
         raise GradientError(
-            f"jacobian has no mode {mode!r:.40}.", fix='Use "forward", "reverse" or None.'
+            f"unknown mode {mode!r:.40} of jacobian.", fix='Use "forward", "reverse" or None.'
         )
     several = as_list(inputs)
     with derivative_block([target], several) as (host, (end,), starts):
@@ -137,11 +137,11 @@ def hessian(
     """
     rank = 0 if batch_axis is None else 1
     if isinstance(cast("Any", target), Var) and target.ndim != rank:
-        each = "" if batch_axis is None else " for each row"
+        each = "" if batch_axis is None else " for each batch element"
         raise ShapeError(
-            f"hessian takes one number{each}.",
+            f"hessian expects a scalar target{each}.",
             given=f"{target.name}: {target.type}",
-            fix="Sum it up, or take br.jacobian of br.gradients.",
+            fix="Apply br.sum, or take br.jacobian of br.gradients.",
         )
     starts = differentiable_vars(as_list(inputs), [target])
     grads = gradients(target, starts)
@@ -181,7 +181,7 @@ class _Jacobian:
         unifier = current_program().current.unifier
         if len(at) > 1 or unifier.unify(*(sizes[min(at)] for sizes in shapes)) is None:
             raise ShapeError(
-                f"jacobian needs as many rows of input and target, along axis {axis}.",
+                f"jacobian expects one batch size of input and target, along axis {axis}.",
                 given=f"target: {self.target.type}   input: {self.start.type}",
             )
         return at.pop()
@@ -293,7 +293,7 @@ def vmap(
         array([321.,  10.], dtype=float32)
     """
     if not callable(cast("Any", function)):
-        raise ProgramError(f"vmap takes a function, not {function!r:.60}.")
+        raise ProgramError(f"vmap expects a function, got {function!r:.60}.")
 
     @functools.wraps(function)
     @transactional
@@ -311,12 +311,12 @@ def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> list[int | 
     axes = [in_axes] * count if isinstance(in_axes, int | None) else list(in_axes)
     if len(axes) != count:
         raise ProgramError(
-            f"vmap has {len(axes)} axes for {count} arguments.",
+            f"in_axes has {len(axes)} entries for {count} arguments of vmap.",
             given=f"in_axes: {in_axes}",
-            fix="Give one for all, or one for each argument; None where all rows share it.",
+            fix="Pass one for all, or one for each argument; None for a shared argument.",
         )
     if all(axis is None for axis in axes):
-        raise ProgramError("vmap is given nothing with rows.", fix="Give an axis: in_axes=0.")
+        raise ProgramError("vmap expects at least one batched argument.", fix="Pass in_axes=0.")
     return axes
 
 

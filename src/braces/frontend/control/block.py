@@ -59,7 +59,7 @@ class PlainBlock(SubBlock):
         if self.open or self.body is not None:
             raise add_location(
                 ProgramError(
-                    f"The block `{self.name}` is written already.",
+                    f"the block `{self.name}` is already defined.",
                     fix="Call it on other inputs, or create another.",
                 ),
                 self.what,
@@ -72,14 +72,14 @@ class PlainBlock(SubBlock):
         """Append the operator; export the values of `add_output`, updates and results."""
         if not self.table.ops and len(self.program.table.vars) == self._known:
             raise ProgramError(
-                f"The block `{self.name}` is empty.", fix="Build something in it, or drop it."
+                f"the block `{self.name}` is empty.", fix="Append an operator, or remove it."
             )
         inside = self.table.vars
         for var in self.outputs:
             if var.name not in inside:
                 raise ProgramError(
-                    f"`{var.name}` comes from outside of the block, so it cannot be an output.",
-                    fix="It can be read after the block as it is.",
+                    f"`{var.name}` is defined outside of the block, so it cannot be an output.",
+                    fix="Read it directly after the block.",
                 )
         self.moves = {n: v for n, v in self.program.updates.items() if v in inside}
         self.body = self.table.freeze()
@@ -122,24 +122,24 @@ class PlainBlock(SubBlock):
             return tuple(names)
         last = _last_value(body, moved)
         if last is None:
-            raise ProgramError(f"The block `{self.name}` computes nothing to give.")
+            raise ProgramError(f"the block `{self.name}` has no output.")
         return (last,)
 
     def _op(self) -> Op:
         op = self.outer.find_op(self.name)
         if op is None:
             raise ProgramError(
-                f"The block `{self.name}` is not part of the program any more.",
-                fix="What built it was undone by an error; build it again.",
+                f"the block `{self.name}` is no longer part of the program.",
+                fix="An error removed its operator; build the block again.",
             )
         return op
 
     def _closed(self, what: str) -> Body:
         if self.body is None:
             raise ProgramError(
-                f"The block `{self.name}` is not closed, so it has no {what} yet.",
+                f"the block `{self.name}` is still open, so it has no {what} yet.",
                 at=user_line(),
-                fix="Ask for it after its `with`.",
+                fix="Read it after the end of its `with`.",
             )
         return self.body
 
@@ -199,17 +199,17 @@ class PlainBlock(SubBlock):
         for name in values:
             if name not in names:
                 raise UnknownNameError(
-                    f"The block `{self.name}` has no input `{name}`.",
+                    f"the block `{self.name}` has no input `{name}`.",
                     given=f"inputs: {', '.join(names) or 'none'}",
                     fix=suggest(name, names),
                 )
         unnamed = [name for name in names if name not in values]
         if arguments and len(arguments) != len(unnamed):
             raise ProgramError(
-                f"The block `{self.name}` takes {len(unnamed)} inputs here, "
-                f"not {len(arguments)}.",
+                f"the block `{self.name}` takes {len(unnamed)} positional inputs here, "
+                f"got {len(arguments)}.",
                 given=f"inputs: {', '.join(unnamed) or 'none'}",
-                fix="Give a value for each, in this order, or set some by name.",
+                fix="Pass one value for each, in this order, or pass some by name.",
             )
         return values | dict(zip(unnamed, arguments, strict=False))
 
@@ -233,8 +233,8 @@ def check_block_name(name: str) -> str:
     """
     if "/" in name:
         raise ProgramError(
-            f"{name!r:.80} cannot be the name of a block.",
-            fix="Write one `with br.block(...)` inside the other; slashes come from nesting.",
+            f"invalid block name {name!r:.80}: it contains a slash.",
+            fix="Nest one `with br.block(...)` in the other; nesting adds the slashes.",
         )
     return check_name(name)
 

@@ -126,8 +126,8 @@ class BlockCall:
         owner = self.program.current.table_of(name)
         if owner is None:
             raise ProgramError(
-                f"The block `{self._name}` reads `{name}`, which is not visible here.",
-                fix="Give a value for it.",
+                f"the block `{self._name}` captures `{name}`, which is not visible here.",
+                fix="Pass a value for it.",
             )
         var = var_of(self.program, owner, name)
         self._match(name, var.type, var)
@@ -139,13 +139,13 @@ class BlockCall:
         if isinstance(old_type, ListType) or isinstance(new_type, ListType):
             if old_type != new_type:
                 raise ShapeError(
-                    f"`{var.name}` cannot stand for `{name}`.",
-                    given=f"{old_type} and {new_type}",
+                    f"`{var.name}` has another type than `{name}`, which it replaces.",
+                    given=f"expected {old_type}, got {new_type}",
                 )
             return
         if old_type.dtype != new_type.dtype:
             raise DTypeError(
-                f"`{var.name}` has another dtype than the input `{name}` of the block.",
+                f"dtype mismatch of `{var.name}` and the input `{name}` of the block.",
                 given=f"{name}: {old_type}   {var.name}: {new_type}",
                 fix=f"Convert it: br.cast(..., {str(old_type.dtype)!r}).",
             )
@@ -166,9 +166,10 @@ class BlockCall:
         known = self._sizes.setdefault(size, now)
         if self.program.current.unifier.unify(known, now) is None:
             raise ShapeError(
-                f"The inputs of the block `{self._name}` disagree on the size `{size}`.",
+                f"the inputs of the block `{self._name}` have different values of the size "
+                f"`{size}`.",
                 given=f"{size}: {known} and, of {var.name}: {var.type}, {now}",
-                fix="Give all inputs that share this size.",
+                fix="Pass all inputs that share this size.",
             )
 
     # ---- names -------------------------------------------------------------------------------
@@ -184,9 +185,9 @@ class BlockCall:
             return body
         if not self.program.current.runs_once:
             raise ProgramError(
-                f"The block `{self._name}` moves `{next(iter(moves))}`, so it cannot be called "
-                "in a loop or a branch, which runs many times or never.",
-                fix="Call it outside.",
+                f"the block `{self._name}` updates `{next(iter(moves))}`, so it cannot be "
+                "called in a loop or a branch.",
+                fix="Call it outside; an update happens once per run.",
             )
         unique = self.program.current.names.unique
         before = {state: unique(state) for state in moves}  # its own name may be bound inside

@@ -81,8 +81,8 @@ class SubBlock:
         if not self.open or table is not self.table:
             raise add_location(
                 ProgramError(
-                    f"{action} belongs into the block of this {self.what}.",
-                    fix=f"Call it between `with` and the end of the {self.what}'s own block.",
+                    f"{action} must be called in the block of this {self.what}.",
+                    fix=f"Call it in the `with` of this {self.what}, not in an inner block.",
                 ),
                 self.what,
             )
@@ -104,7 +104,7 @@ class SubBlock:
         """Append values to the outputs of the block."""
         self.require_open("add_output")
         if options:
-            raise ProgramError(f"add_output takes no {', '.join(options)} here.")
+            raise ProgramError(f"add_output has no option {', '.join(options)} here.")
         self.outputs.extend(as_var(value) for value in values)
 
 
@@ -133,7 +133,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
         raise add_location(
             ProgramError(
                 f"`{var.name}` belongs to another program.",
-                fix="Build with variables of one program.",
+                fix="Use variables of one program.",
             ),
             block.what,
         )
@@ -142,7 +142,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
     if var.table not in block.outer.chain():
         raise add_location(
             ProgramError(
-                f"{action} needs a variable from outside the block; `{var.name}` is inside.",
+                f"{action} expects a variable from outside the block; `{var.name}` is inside.",
                 fix="Compute it before the `with`.",
             ),
             block.what,
@@ -176,10 +176,8 @@ class Memory(Var):
             n: At least 1. Each further iteration is one more carry, so the limit is 1,000.
         """
         if not 1 <= n <= MAX_DELAY:
-            what = f"pre({n!r}) is not a step in the past, or too far."
-            fix = (
-                f"Use n = 1 to {MAX_DELAY}; the value of this step is what you pass to update."
-            )
+            what = f"pre({n!r}) is out of range; expected 1 to {MAX_DELAY}."
+            fix = "Pass the value of this step to update; pre reads earlier steps."
             raise add_location(ProgramError(what, fix=fix), self.block.what)
         self.block.require_open("pre")
         while len(self.shifts) < n - 1:
@@ -196,8 +194,8 @@ class Memory(Var):
         if self._next is None:
             raise add_location(
                 ProgramError(
-                    f"Memory `{self.name}` has no value of this trip yet.",
-                    fix="Read next after update(...); pre(1) is the value of the trip before.",
+                    f"memory `{self.name}` has no next value before its update.",
+                    fix="Read next after update(...); pre(1) is the previous value.",
                 ),
                 self.block.what,
             )
@@ -217,11 +215,11 @@ class Memory(Var):
         if self.updated and self.block.open:
             raise add_location(
                 ProgramError(
-                    f"Memory `{self.name}` is read after its update, when it could mean "
-                    "the old value or the new one.",
+                    f"memory `{self.name}` is read after its update, which is ambiguous: the "
+                    "old value or the new one.",
                     given=f"{self.name}: {self.type}",
-                    fix="With `h` for what add_memory returned: write h.pre(1) for the value "
-                    "before the update, h.next for the value it is updated to.",
+                    fix="Let `h` be the result of add_memory: write h.pre(1) for the value "
+                    "before the update, h.next for the value after it.",
                 ),
                 self.block.what,
             )
@@ -239,7 +237,7 @@ class Memory(Var):
         if self.updated:
             raise add_location(
                 ProgramError(
-                    f"Memory `{self.name}` is updated twice.",
+                    f"memory `{self.name}` is updated twice.",
                     fix="Compute one value, with br.where or a branch, and update once.",
                 ),
                 self.block.what,
@@ -248,10 +246,10 @@ class Memory(Var):
         if not types_agree(self.block, self.type, new.type):
             raise add_location(
                 ShapeError(
-                    f"Memory `{self.name}` is updated to another type.",
+                    f"type mismatch in the update of memory `{self.name}`.",
                     given=f"init: {self.type}   update: {new.type}",
-                    fix="The update must have the dtype and shape of the initial value; "
-                    "br.cast, br.reshape help.",
+                    fix="An update has the dtype and shape of the initial value; use br.cast "
+                    "or br.reshape.",
                 ),
                 self.block.what,
             )
@@ -299,7 +297,7 @@ class LoopBlock(SubBlock):
             if not types_agree(self, inits[0].type, other.type):
                 raise add_location(
                     ShapeError(
-                        "The initial values of one memory differ in type.",
+                        "the initial values of one memory have different types.",
                         given=f"{inits[0].type} and {other.type}",
                     ),
                     self.what,
@@ -322,7 +320,7 @@ class LoopBlock(SubBlock):
         for memory in self.memories:
             if not memory.updated:
                 raise ProgramError(
-                    f"Memory `{memory.name}` is never updated.",
+                    f"memory `{memory.name}` is never updated.",
                     given=f"{memory.name}: {memory.type}",
                     fix="Call update(...) once in the block; update(memory) keeps the value.",
                 )

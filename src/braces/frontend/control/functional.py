@@ -38,7 +38,7 @@ Function = Callable[..., Any]
 def _call(function: Any, what: str, *arguments: Any) -> Any:
     """Call a user's function; raise an error if the number of arguments does not match."""
     if not callable(function):
-        raise ProgramError(f"{what} must be a function, not {function!r:.60}.")
+        raise ProgramError(f"expected a function for {what}, got {function!r:.60}.")
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
@@ -51,8 +51,8 @@ def _call(function: Any, what: str, *arguments: Any) -> Any:
             else f"{count} arguments"
         )
         raise ProgramError(
-            f"{what} is called with {shown}: {error}.",
-            fix="A carry is one argument; take it apart inside: `i, total = carry`.",
+            f"{what} cannot be called with {shown}: {error}.",
+            fix="A carry is one argument; unpack it inside: `i, total = carry`.",
         ) from None
     except ValueError:
         pass  # a builtin without a signature
@@ -69,7 +69,7 @@ def _memories(block: LoopBlock, init: Any) -> list[Memory]:
 def _initial(path: str, leaf: Any) -> Any:
     if isinstance(leaf, str | bytes | set) or callable(leaf):
         raise ProgramError(
-            f"`{path}` of init is {leaf!r:.60}, which no loop can carry.",
+            f"`{path}` of init has an unsupported type: {leaf!r:.60}.",
             fix="Carry variables, numbers and arrays, in tuples, lists and dicts.",
         )
     return leaf
@@ -86,9 +86,9 @@ def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> No
         if not types_agree(memory.block, memory.type, new.type):
             error = ShapeError if dtype == literal_dtype(new.type) else DTypeError
             raise error(
-                f"`{path}` changes its type from one trip to the next.",
+                f"type mismatch: an iteration changes the type of `{path}`.",
                 given=f"init: {memory.type}   {giver}: {new.type}",
-                fix="A carry keeps its dtype and shape; br.cast and br.reshape help.",
+                fix="A carry keeps its dtype and shape; use br.cast or br.reshape.",
             )
         memory.update(new)
 
@@ -191,7 +191,7 @@ def scan(
     """
     if length is None and not tree_leaves(xs):
         raise ProgramError(
-            "scan has nothing that tells the number of steps.", fix="Pass xs, or length=10."
+            "the number of steps of scan is unknown.", fix="Pass xs, or length=10."
         )
     rnn = create_rnn(reverse=reverse, steps=length, own_parameters=own_parameters)
     with rnn.stepnet() as net:
@@ -201,9 +201,9 @@ def scan(
         result = _call(step_fn, "step_fn", tree_unflatten(init, before), slices)
         if not _is_pair(result):
             raise ProgramError(
-                "step_fn does not return a pair.",
+                "step_fn must return a pair (carry, y).",
                 given=f"{result!r:.80}",
-                fix="Return (carry, y); y is None where nothing is collected.",
+                fix="Return (carry, y); y is None where there is no output per step.",
             )
         after, ys = result
         _update(memories, init, after, "step_fn")
@@ -253,9 +253,9 @@ def _check_alike(path: str, results: dict[str, Var]) -> None:
     )
     if differ or left.dtype != right.dtype:
         raise (ShapeError if differ else DTypeError)(
-            f"`{path}` differs between the branches.",
+            f"type mismatch of `{path}` between the branches.",
             given="   ".join(f"{name}: {var.type}" for name, var in results.items()),
-            fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
+            fix="All branches return the same dtype and shape; use br.cast or br.reshape.",
         )
 
 
@@ -354,12 +354,12 @@ def switch(
     functions: Any = fns
     if callable(fns) or not isinstance(functions, Iterable):
         raise ProgramError(
-            f"switch takes a list or a dict of functions, not {fns!r:.80}.",
+            f"switch expects a list or a dict of functions, got {fns!r:.80}.",
             fix="Write br.switch(index, [first, second]).",
         )
     cases = dict(fns.items() if isinstance(fns, Mapping) else enumerate(fns))
     if not cases:
-        raise ProgramError("switch has no functions to choose from.")
+        raise ProgramError("switch expects at least one function.")
     chooser = create_switch(index)
     first: tuple[str, Any] | None = None
     for key, function in cases.items():

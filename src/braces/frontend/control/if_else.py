@@ -85,7 +85,7 @@ class Branch(SubBlock):
     def close(self) -> None:
         """Freeze the block; calling the construct appends the operator."""
         if not self.outputs:
-            raise ProgramError("The branch has no output.", fix="Call add_output(...).")
+            raise ProgramError("the branch has no output.", fix="Call add_output(...).")
         if self.rows is not None:
             places = dict.fromkeys(self.table.params, (0,))
             number_draws(self.program, self.table, self.rows, places, self.numbers)
@@ -125,7 +125,7 @@ class Branches(ABC):
     def _check_not_called(self) -> None:
         if self.results is not None:
             raise add_location(
-                ProgramError(f"This {self.what} was called already.", fix="Create another."),
+                ProgramError(f"this {self.what} was already called.", fix="Create another."),
                 self.what,
             )
 
@@ -152,9 +152,12 @@ class Branches(ABC):
             ProgramError: No value is passed, values were set before, or all blocks are written.
         """
         if not values:
-            raise ProgramError("Nothing passes through.", fix="Name a value for each output.")
+            raise ProgramError(
+                "pass_through expects at least one value.",
+                fix="Pass one value for each output.",
+            )
         if self.passed:
-            raise ProgramError("What passes through is said twice.", fix="Say it once.")
+            raise ProgramError("pass_through is called twice.", fix="Call it once.")
         self._check_not_called()
         self.check_block_missing(0)
         self.passed = tuple(map(handle_of, values))
@@ -189,8 +192,8 @@ class Branches(ABC):
         outputs = written.outputs
         if len(self.passed) != len(outputs):
             raise ProgramError(
-                f"The written block has {len(outputs)} outputs, and {len(self.passed)} values "
-                "pass through.",
+                f"the block has {len(outputs)} outputs, but pass_through has "
+                f"{len(self.passed)} values.",
                 fix="Pass one value for each output, in their order.",
             )
         with missing:
@@ -238,8 +241,8 @@ class IfElse(Branches):
         if len(self.branches) + more > 1:
             raise add_location(
                 ProgramError(
-                    "Both blocks are written, so nothing passes through.",
-                    fix="Leave out one of the blocks, or pass_through.",
+                    "pass_through is unused: both blocks are defined.",
+                    fix="Remove one of the blocks, or pass_through.",
                 ),
                 self.what,
             )
@@ -247,7 +250,7 @@ class IfElse(Branches):
     def _side(self, side: bool) -> Branch:
         if any(branch.key is side for branch in self.branches):
             raise add_location(
-                ProgramError(f"The {str(side).lower()} block is written twice."), self.what
+                ProgramError(f"the {str(side).lower()} block is defined twice."), self.what
             )
         if self.passed:
             self.check_block_missing(1)
@@ -260,7 +263,7 @@ class IfElse(Branches):
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
             raise add_location(
-                ProgramError("The if-else is used before its blocks end."), self.what
+                ProgramError("the if-else is called before the end of its blocks."), self.what
             )
         for side in (True, False):
             if side not in sides:
@@ -276,9 +279,9 @@ class IfElse(Branches):
         if not self.passed:
             raise add_location(
                 ProgramError(
-                    f"The {str(side).lower()} block is missing.",
+                    f"the {str(side).lower()} block is missing.",
                     given=f"outputs of the other block: {len(written.outputs)}",
-                    fix="Write both blocks, or say what the outputs are where it would run: "
+                    fix="Define both blocks, or set the outputs of the missing one: "
                     "choice.pass_through(a, ...).",
                 ),
                 self.what,
@@ -296,9 +299,9 @@ def _pass_value(missing: Branch, value: Any, output: Var) -> Var:
         missing, _element_type(missing, replacement.type), _element_type(missing, output.type)
     ):
         raise ShapeError(
-            f"`{value.name}` passes through in place of an output of another type.",
+            f"`{value.name}` of pass_through has another type than the output.",
             given=f"{value.name}: {value.type}   output {output.name}: {output.type}",
-            fix="It must have the dtype and shape of the output of the written block.",
+            fix="A value has the dtype and shape of the output that it replaces.",
         )
     return replacement
 
@@ -341,9 +344,9 @@ def selected_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> Tenso
     if not type_.rank or unify(type_.shape[0], predicate.shape[0]) is None:
         raise add_location(
             ShapeError(
-                f"`{var.name}` does not have the rows of the predicate.",
+                f"the leading axis of `{var.name}` does not match the predicate.",
                 given=f"{var.name}: {type_}   predicate: {predicate.type}",
-                fix="The leading axis of a row-wise input is that of the predicate.",
+                fix="An input of a row-wise branch has the leading axis of the predicate.",
             ),
             block.what,
         )
@@ -361,8 +364,8 @@ def as_predicate(value: Any, what: str, rows: bool = False) -> Var:
     if var.dtype != BOOL or var.ndim > int(rows):
         raise add_location(
             ShapeError(
-                f"The predicate of {article} {what} must be a bool scalar"
-                + (" or a bool vector of rows." if rows else "."),
+                f"the predicate of {article} {what} must be a bool scalar"
+                + (" or a bool vector." if rows else "."),
                 given=f"{var.name}: {var.type}",
                 fix="Compare, and reduce with br.all or br.any.",
             ),

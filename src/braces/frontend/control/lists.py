@@ -30,7 +30,7 @@ def _a_list(xs: Any, what: str) -> Var:
     xs_var = operand(xs, what)
     if not isinstance(xs_var.type, ListType):
         raise DTypeError(
-            f"{what} takes a list, not an array.",
+            f"{what} expects a list, got an array.",
             given=f"{xs_var.name}: {xs_var.type}",
             fix="Create one with br.lists.create, or br.lists.unstack(x) from an array.",
         )
@@ -191,8 +191,8 @@ def refuse_in_loops(xs: Var) -> None:
     """
     if any(block.trip_index for block in current_program().current.chain()):
         raise ProgramError(
-            "br.lists.stack makes a data-dependent size, which would change from trip to trip "
-            "of a loop.",
+            "br.lists.stack has an output of data-dependent size, which is unsupported in a "
+            "loop.",
             given=f"{xs.name}: {xs.type}",
             fix="Read single values with xs[i], or stack the list after the loop.",
         )

@@ -77,9 +77,9 @@ def pipeline(
         [('stages/mix.w', (4, 8, 8)), ('stages/mix.b', (4, 8))]
     """
     if not callable(cast("Any", stage)):
-        raise ProgramError(f"A stage is a function, not {stage!r:.60}.")
+        raise ProgramError(f"expected a function for a stage, got {stage!r:.60}.")
     if type(stages) is not int or stages < 1:
-        raise ProgramError(f"stages={stages!r:.40} is no number of stages.", fix="Use 4, say.")
+        raise ProgramError(f"expected a positive integer for `stages`, got {stages!r:.40}.")
     part_vars = [as_var(part) for part in tree_leaves(parts)]
     firsts = [_first(part) for part in part_vars]
     waiting = [_repeat(first, stages) for first in firsts]
@@ -113,9 +113,9 @@ def _first(parts: Var) -> Var:
     shape = tensor_type(parts).shape
     if not shape:
         raise ShapeError(
-            f"`{parts.name}` has no axis of parts.",
+            f"`{parts.name}` is a scalar; expected a leading axis of micro-batches.",
             given=f"{parts.name}: {parts.type}",
-            fix="Give [parts, rows, ...], as br.reshape(x, [8, 4, 16]) makes of 32 rows.",
+            fix="Pass [parts, rows, ...]: br.reshape(x, [8, 4, 16]) makes 8 parts of 32 rows.",
         )
     empty = zeros((1, *shape[1:]), dtype=parts.dtype)
     return ops.concat([parts[:1], empty], axis=0)[0]
@@ -140,8 +140,9 @@ def _run_stage(stage: Callable[[Any], Any], carry: Any) -> Any:
     )
     if wanted != actual:
         raise ShapeError(
-            "A stage makes something else than the next one takes.",
-            given=f"takes {', '.join(wanted)}; makes {', '.join(actual)}",
-            fix="Put what changes shapes, as embeddings and scores, before and after.",
+            "the output type of a stage differs from its input type.",
+            given=f"input {', '.join(wanted)}; output {', '.join(actual)}",
+            fix="Move operators that change shapes, such as embeddings, before or after the "
+            "pipeline.",
         )
     return result

@@ -86,7 +86,7 @@ class StepNet(LoopBlock):
         type_ = tensor_type(var)
         if not type_.rank:
             raise add_location(
-                ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what
+                ShapeError(f"`{var.name}` is a scalar; expected an axis of steps."), self.what
             )
         at = axis_index(axis, type_.rank, "add_input")
         self._agree(var, type_.shape[at])
@@ -108,7 +108,7 @@ class StepNet(LoopBlock):
         if agreed is None:
             raise add_location(
                 ShapeError(
-                    f"`{var.name}` has {size} steps, where {self.steps} are expected.",
+                    f"`{var.name}` has {size} steps; expected {self.steps}.",
                     given=f"{var.name}: {var.type}",
                     fix="All inputs of an rnn have the same number of steps; see axis=.",
                 ),
@@ -146,7 +146,7 @@ class StepNet(LoopBlock):
         if (init is None) == (shape is None):
             raise add_location(
                 ProgramError(
-                    "add_memory needs either init= or shape=.",
+                    "add_memory expects either init= or shape=.",
                     fix="Pass init=variable, or shape=[32], batch_like=x.",
                 ),
                 self.what,
@@ -201,7 +201,7 @@ class StepNet(LoopBlock):
         if var.dtype != BOOL or var.ndim > 1:
             raise add_location(
                 ShapeError(
-                    "stop_when needs a bool scalar or a bool vector of rows.",
+                    "the condition of stop_when must be a bool scalar or a bool vector.",
                     given=f"{var.name}: {var.type}",
                     fix="Compare, and reduce with br.all or br.any.",
                 ),
@@ -222,12 +222,12 @@ class StepNet(LoopBlock):
         stop = None if self.stop is None else expose(self.stop).name
         if self.steps is None:
             raise ProgramError(
-                "The number of steps is not known.",
-                fix="Add an input, or say br.create_rnn(steps=10).",
+                "the number of steps is unknown.",
+                fix="Add an input, or pass br.create_rnn(steps=10).",
             )
         if not self.memories and not self.outputs:
             raise ProgramError(
-                "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
+                "the rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
             )
         loop = LoopView(
             self.step.name,
@@ -286,7 +286,7 @@ class Rnn:
         """
         if self.finals is not None:
             raise add_location(
-                ProgramError("The step of this rnn is written already.", fix="Create another."),
+                ProgramError("the step of this rnn is already defined.", fix="Create another."),
                 "rnn",
             )
         self.net = StepNet(self)
@@ -296,7 +296,7 @@ class Rnn:
         if self.finals is None:
             raise add_location(
                 ProgramError(
-                    "The rnn is used before its step block ends.",
+                    "the rnn is used before the end of its step block.",
                     fix="Call it after the `with rnn.stepnet()` block.",
                 ),
                 "rnn",
@@ -307,7 +307,7 @@ class Rnn:
         self._require_closed()
         if not self.stacked:
             raise add_location(
-                ProgramError("The rnn has no outputs.", fix="Use add_output, or rnn.final(h)."),
+                ProgramError("the rnn has no outputs.", fix="Use add_output, or rnn.final(h)."),
                 "rnn",
             )
         return self.stacked[0] if len(self.stacked) == 1 else self.stacked
@@ -324,7 +324,7 @@ def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
         raise add_location(
             ProgramError(
                 f"{getattr(memory, 'name', memory)!r} is not a memory of this loop.",
-                fix="Pass what add_memory returned.",
+                fix="Pass the result of add_memory.",
             ),
             "loop",
         )
@@ -385,7 +385,7 @@ def create_rnn(
 
 def _no_rows(what: str) -> ProgramError:
     return ProgramError(
-        f"{what} of rows goes with parameters that all steps share.",
+        f"{what} of batch elements is unsupported with parameters of each step.",
         fix="Use br.where(done, before, after) in the step.",
     )
 
@@ -397,9 +397,9 @@ def _count_own_steps(steps: Size | None, lengths: Var | None) -> int:
     if not isinstance(steps, int) or not steps:
         raise add_location(
             ProgramError(
-                "Steps with parameters of their own need a number of steps, from 1.",
+                "parameters of each step need a constant, positive number of steps.",
                 given=f"steps={steps}",
-                fix="Write steps=12, say; shapes of parameters are numbers.",
+                fix="Write steps=12, for example; a parameter has a constant shape.",
             ),
             "rnn",
         )
@@ -416,7 +416,7 @@ def check_lengths(value: Any) -> Var:
     if not is_integer(var.dtype) or var.ndim != 1:
         raise add_location(
             ShapeError(
-                "lengths= must be an integer vector with one entry a row.",
+                "lengths= must be an integer vector with one entry for each batch element.",
                 given=f"{var.name}: {var.type}",
             ),
             "rnn",
@@ -429,11 +429,11 @@ def as_steps(steps: Any) -> Size:
     if isinstance(steps, Var):
         raise add_location(
             ProgramError(
-                "steps= must be known from shapes; a variable's value is not.",
+                "steps= must be an integer or a size, got a variable.",
                 fix="Use br.create_while for a count that the program computes.",
             ),
             "rnn",
         )
     if isinstance(steps, Dim) or (isinstance(steps, int) and steps >= 0):
         return steps
-    raise add_location(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")
+    raise add_location(ProgramError(f"invalid number of steps: steps={steps!r}."), "rnn")

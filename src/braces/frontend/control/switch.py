@@ -39,7 +39,7 @@ class Switch(Branches):
         """
         if self.has_default:
             raise add_location(
-                ProgramError("A case after the default can never run.", fix="Put it before."),
+                ProgramError("unreachable case after the default.", fix="Move it before."),
                 self.what,
             )
         return self.opened(self._key(when), "case_rows")
@@ -52,7 +52,7 @@ class Switch(Branches):
             raise add_location(
                 ProgramError(
                     f"case({when!r}) is not a new integer.",
-                    fix="With an index, each case is one integer.",
+                    fix="Pass a different integer to each case of a switch with an index.",
                 ),
                 self.what,
             )
@@ -67,10 +67,10 @@ class Switch(Branches):
         if condition.ndim != self.predicate.ndim or any(unify(*pair) is None for pair in sizes):
             raise add_location(
                 ShapeError(
-                    "The conditions of a switch do not have the same rows.",
+                    "shape mismatch between the conditions of a switch.",
                     given=f"{self.predicate.name}: {self.predicate.type}   "
                     f"{condition.name}: {condition.type}",
-                    fix="Give bool scalars in all cases, or bool[rows] in all of them.",
+                    fix="Pass bool scalars to all cases, or bool[rows] to all of them.",
                 ),
                 self.what,
             )
@@ -79,11 +79,11 @@ class Switch(Branches):
     def default(self) -> Branch:
         """Open the block that runs if no case matches."""
         if self.has_default:
-            raise add_location(ProgramError("The default is written twice."), self.what)
+            raise add_location(ProgramError("the default is defined twice."), self.what)
         if not self.branches:
             raise add_location(
                 ProgramError(
-                    "A default without any case before it.", fix="Write the cases first."
+                    "the default has no case before it.", fix="Define the cases first."
                 ),
                 self.what,
             )
@@ -101,15 +101,15 @@ class Switch(Branches):
         if self.has_default or more:
             raise add_location(
                 ProgramError(
-                    "The default is written, so nothing passes through.",
-                    fix="Leave out the default, or pass_through.",
+                    "pass_through is unused: the default is defined.",
+                    fix="Remove the default, or pass_through.",
                 ),
                 self.what,
             )
 
     def _append_op(self) -> tuple[Var, ...]:
         if not self.branches:
-            raise add_location(ProgramError("The switch has no cases yet."), self.what)
+            raise add_location(ProgramError("the switch has no case."), self.what)
         branches = list(self.branches)
         if self.passed:
             branches.append(self.passing(branches[0], self._default))
@@ -176,8 +176,8 @@ def create_switch(index: Any = None) -> Switch:
     if tensor_type(var).rank > 1 or not is_integer(var.dtype):
         raise add_location(
             ShapeError(
-                "The index of a switch must be an integer scalar, or an integer vector with "
-                "one entry a row.",
+                "the index of a switch must be an integer scalar, or an integer vector with "
+                "one entry for each batch element.",
                 given=str(var),
             ),
             "switch",

@@ -44,14 +44,14 @@ class WhileBlock(LoopBlock):
         self.require_open("set_condition")
         if self.condition is not None:
             raise add_location(
-                ProgramError("The condition is set twice.", fix="Combine both with `&`."),
+                ProgramError("the condition is set twice.", fix="Combine both with `&`."),
                 "while",
             )
         var = as_var(condition)
         if var.type != TensorType(BOOL, ()):
             raise add_location(
                 ShapeError(
-                    "The condition of a while must be a bool scalar.",
+                    "the condition of a while must be a bool scalar.",
                     given=f"{var.name}: {var.type}",
                     fix="Compare, and reduce with br.all or br.any.",
                 ),
@@ -63,13 +63,13 @@ class WhileBlock(LoopBlock):
         """Extract the condition from the body and append the loop operator."""
         if self.condition is None:
             raise ProgramError(
-                "The while has no condition.", fix="Call body.set_condition(...) in its block."
+                "the while has no condition.", fix="Call body.set_condition(...) in its block."
             )
         if self.outputs and any(table.trip_index for table in self.outer.chain()):
             raise ProgramError(
-                "A while inside another loop cannot collect rows: their number would change "
-                "from trip to trip.",
-                fix="Reduce them in a memory, or write them in the outer loop's outputs.",
+                "a while has stacked outputs of data-dependent size, which are unsupported in "
+                "another loop.",
+                fix="Reduce them in a memory, or collect them as outputs of the outer loop.",
             )
         memories = self.carried()
         own, lists = len(memories), [self._collect(var) for var in self.outputs]
@@ -77,9 +77,9 @@ class WhileBlock(LoopBlock):
         name = expose(self.condition).name
         if not memories:
             raise ProgramError(
-                "A while without memories would never end, or never begin.",
+                "a while without memories never ends, or never begins.",
                 given=f"{name}: {self.condition.type}",
-                fix="Carry what changes from trip to trip: body.add_memory(init=...).",
+                fix="Add a memory for the value that changes: body.add_memory(init=...).",
             )
         self.table.params = [self.step.name, *(memory.param for memory in memories)]
         body, condition = extract_condition(self.table.freeze(m.next for m in memories), name)
@@ -119,8 +119,8 @@ class While:
         self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
         if self.checkpoint_every is not None and max_trips is not None:
             raise ProgramError(
-                "max_trips and checkpoint_every do not go together.",
-                fix="Count trips in a memory, and put the limit into the condition.",
+                "max_trips and checkpoint_every are mutually exclusive.",
+                fix="Count iterations in a memory, and check the limit in the condition.",
             )
         self.body: WhileBlock | None = None
         self.finals: tuple[Var, ...] | None = None
@@ -132,7 +132,7 @@ class While:
         if self.finals is not None:
             raise add_location(
                 ProgramError(
-                    "The block of this while is written already.", fix="Create another."
+                    "the block of this while is already defined.", fix="Create another."
                 ),
                 "while",
             )
@@ -143,7 +143,7 @@ class While:
         if self.finals is None:
             raise add_location(
                 ProgramError(
-                    "The while is used before its block ends.",
+                    "the while is used before the end of its block.",
                     fix="Call final(...) after the `with loop.block()` block.",
                 ),
                 "while",
@@ -160,7 +160,7 @@ class While:
         if not self.rows:
             raise add_location(
                 ProgramError(
-                    "The while has no outputs.", fix="Use add_output, or final(memory)."
+                    "the while has no outputs.", fix="Use add_output, or final(memory)."
                 ),
                 "while",
             )

@@ -151,5 +151,7 @@ def test_in_a_loop_such_a_size_is_refused_with_a_way_out() -> None:
                 }
             >
         }"""
-    with pytest.raises(ProgramError, match="data-dependent size, which is unsupported in a loop"):
+    with pytest.raises(
+        ProgramError, match="data-dependent size, which is unsupported in a loop"
+    ):
         br.from_onnx(model(text))

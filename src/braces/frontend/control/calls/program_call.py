@@ -112,12 +112,12 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
 def _check_callee(host: Builder, program: Any) -> Builder:
     if not isinstance(program, Builder):
         raise ProgramError(
-            f"br.call takes a program, not {program!r:.80}.",
-            fix="br.Program.load, br.from_onnx and `with br.Program() as other:` give one.",
+            f"br.call expects a program, got {program!r:.80}.",
+            fix="br.Program.load, br.from_onnx and `with br.Program() as other:` create one.",
         )
     if program is host:
         raise ProgramError(
-            "A program cannot call itself.", fix="Write a loop, or call a block: enc(x)."
+            "a program cannot call itself.", fix="Write a loop, or call a block: enc(x)."
         )
     return program
 
@@ -163,8 +163,8 @@ class _ProgramCall:
             return prune_program(target.with_(main=target.main.with_(results=tuple(names))))
         if not target.main.results:
             raise ProgramError(
-                "The program gives nothing.",
-                fix="Say which variables: fetch=[logits]; or let it give them: prog.give.",
+                "the program has no result.",
+                fix="Name the variables: fetch=[logits]; or declare results: prog.give.",
             )
         return eliminate_dead_code(target)
 
@@ -178,14 +178,15 @@ class _ProgramCall:
         for name in named:
             if name not in all_feeds:
                 raise UnknownNameError(
-                    f"The program has no feed `{name}`.",
+                    f"the program has no feed `{name}`.",
                     given=f"feeds: {', '.join(all_feeds) or 'none'}",
                     fix=suggest(name, all_feeds),
                 )
         unnamed = [name for name in all_feeds if name not in named]
         if len(arguments) > len(unnamed):
             raise ProgramError(
-                f"The program takes {len(unnamed)} values here, not {len(arguments)}.",
+                f"the program takes {len(unnamed)} positional values here, "
+                f"got {len(arguments)}.",
                 given=f"feeds: {', '.join(unnamed) or 'none'}",
             )
         values = {**dict(zip(unnamed, arguments, strict=False)), **named}
@@ -193,9 +194,9 @@ class _ProgramCall:
         missing = [info.name for info in feeds if info.name not in values]
         if missing:
             raise ProgramError(
-                f"The program needs a value for `{missing[0]}`.",
+                f"missing value for the feed `{missing[0]}`.",
                 given=f"feeds: {', '.join(f'{i.name}: {i.type}' for i in feeds)}",
-                fix="Give one for each, in this order or by name.",
+                fix="Pass one for each, in this order or by name.",
             )
         return self._match_types(feeds, values)
 
@@ -213,10 +214,10 @@ class _ProgramCall:
             var = vars[info.name]
             if not unifies(feed_type, var.type, self.host.current.unifier):
                 raise ShapeError(
-                    f"`{var.name}` has another shape than the feed `{info.name}`.",
+                    f"shape mismatch of `{var.name}` and the feed `{info.name}`.",
                     given=f"{info.name}: {info.type}   {var.name}: {var.type}",
-                    fix="Feeds share the sizes of one name; br.ensure_shape says what a run "
-                    "alone tells.",
+                    fix="Axes of one name have one size; br.ensure_shape declares a "
+                    "data-dependent size.",
                 )
         return vars
 
@@ -240,9 +241,9 @@ class _ProgramCall:
                 new.append(info)
             elif (existing.type, existing.kind) != (info.type, info.kind):
                 raise DuplicateNameError(
-                    f"There is another `{host_info.name}` already.",
-                    given=f"{existing.type} here, {info.type} in the program that is called",
-                    fix="Call it by another name: br.call(..., name=...).",
+                    f"duplicate name `{host_info.name}` with another type.",
+                    given=f"{existing.type} here, {info.type} in the called program",
+                    fix="Choose another name for the call: br.call(..., name=...).",
                 )
         self._initialize([info.name for info in new])
 
@@ -277,7 +278,7 @@ class _ProgramCall:
             return var_of(startup, startup.table, self.prefix + info.name)
         if info.name != SEED:
             raise ProgramError(
-                f"The startup program is fed `{info.name}`, which nothing gives here.",
+                f"the startup program needs the feed `{info.name}`, which a call cannot pass.",
                 fix="Call a program without a startup program, and set values in the scope.",
             )
         seed_state()
@@ -294,9 +295,9 @@ class _ProgramCall:
         for state, value in moves.items():
             if not self.host.current.runs_once or state in self.host.updates:
                 raise ProgramError(
-                    f"The program moves `{state}`, so it cannot be called in a loop or a "
+                    f"the program updates `{state}`, so it cannot be called in a loop or a "
                     "branch, or a second time.",
-                    fix="Call what moves nothing: program.for_test(), or fetch=.",
+                    fix="Call a program without updates: program.for_test(), or fetch=.",
                 )
             self.host.update(state, value)
 
@@ -343,7 +344,7 @@ def _sizes(feeds: Sequence[VarInfo], values: Mapping[str, Var]) -> dict[str, Siz
 def _check_dtype(info: VarInfo, var: Var) -> None:
     if var.dtype != info.dtype:
         raise DTypeError(
-            f"`{var.name}` has another dtype than the feed `{info.name}`.",
+            f"dtype mismatch of `{var.name}` and the feed `{info.name}`.",
             given=f"{info.name}: {info.type}   {var.name}: {var.type}",
             fix=f"Convert it: br.cast(..., {str(info.dtype)!r}).",
         )

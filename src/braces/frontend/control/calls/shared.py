@@ -87,10 +87,10 @@ def _describe_leaf(leaf: Any) -> str:
 
 def _differ(name: str, first: str, now: str) -> ProgramError:
     return ProgramError(
-        f"`{name}` is built already, with other arguments.",
+        f"`{name}` was already built with other arguments.",
         given=f"{name}{first}, and now {name}{now}",
-        fix="Only variables may change from call to call; what has other sizes or options is "
-        "another br.shared(…).",
+        fix="Only variables may change between calls; use another br.shared(…) for other sizes "
+        "or options.",
     )
 
 
@@ -174,7 +174,7 @@ def shared(
     """
     if not callable(function):
         raise ProgramError(
-            f"br.shared takes a function, not {cast('Any', function)!r:.80}.",
+            f"br.shared expects a function, got {cast('Any', function)!r:.80}.",
             fix="Write @br.shared above a function, or br.shared(br.fc, name='fc1').",
         )
     block_name = name if name is not None else _name_of(function)
