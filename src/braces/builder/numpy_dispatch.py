@@ -104,7 +104,7 @@ def _refuse(
         at=user_line(),
         fix=f"Use {hint}."
         if hint
-        else "Use a function of br, or fetch the value with exe.run.",
+        else "Use a function in dir(br), or fetch the value: exe.run.",
     )
 
 

@@ -218,7 +218,7 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
             lambda: br.fft.fftshift(get("x")),
             ["fftshift expects an axis of constant size"],
         ),
-        (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq needs a number"]),
+        (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq expects a size of at least 1"]),
         (
             DTypeError,
             lambda: br.signbit(np.ones(1, complex)),

@@ -28,7 +28,7 @@ def test_windows_are_those_of_scipy() -> None:
             (found,) = br.Executor().run(program, br.Scope(), fetch=[made])
             wanted = signal.get_window(name, size, periodic)
             np.testing.assert_allclose(found, wanted, atol=1e-12)
-    with br.Program(), pytest.raises(ProgramError, match="at least 1, not 0"):
+    with br.Program(), pytest.raises(ProgramError, match="at least 1, got 0"):
         br.signal.hann_window(0)
 
 
@@ -40,7 +40,7 @@ def test_short_transforms_are_those_of_pieces(mode: str) -> None:
         loss = br.sum(br.square(br.real(power)) + br.square(br.imag(power)))
         (grad,) = br.gradients([loss], [x])
         fetch = [out, several, br.fft.irfftn(several, axes=(1, 2)), grad, br.fft.rfftn(x[0, 0])]
-        with pytest.raises(ShapeError, match="window of 4"):
+        with pytest.raises(ShapeError, match="window of shape .4."):
             br.signal.stft(x, 4, 3, br.signal.hann_window(5))
     found = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": X}, fetch=fetch)
     pieces = np.stack([X[..., at : at + 4] for at in (0, 3, 6)], axis=-2)

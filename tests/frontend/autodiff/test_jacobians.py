@@ -241,10 +241,10 @@ def test_each_row_draws_anew(mode: str) -> None:
             "for each batch element",
         ),
         (lambda x, n: br.vmap(3), ProgramError, "expects a function"),
-        (lambda x, n: br.vmap(br.exp, (0, 0))(x), ProgramError, "2 axes for 1 arguments"),
+        (lambda x, n: br.vmap(br.exp, (0, 0))(x), ProgramError, "2 entries for 1 arguments"),
         (lambda x, n: br.vmap(br.exp, None)(x), ProgramError, "at least one batched argument"),
         (lambda x, n: br.vmap(br.exp, 2)(x), ShapeError, "vmap has no axis 2"),
-        (lambda x, n: br.vmap(br.add)(x, x[:2]), ShapeError, "2 steps, where 3"),
+        (lambda x, n: br.vmap(br.add)(x, x[:2]), ShapeError, "2 steps; expected 3"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -66,7 +66,7 @@ def test_a_memory_keeps_its_type(prog: br.Program, value: Callable[[Any], Any]) 
             x, h = net.add_input(get("x")), net.add_memory(shape=[4])
             h.update(value(x))
 
-    refuse_here(prog, br.ShapeError, build, "another type", "init: f32[4]", "br.cast")
+    refuse_here(prog, br.ShapeError, build, "type mismatch", "init: f32[4]", "br.cast")
 
 
 def test_a_step_variable_stays_in_its_block(prog: br.Program) -> None:

@@ -220,7 +220,7 @@ def _with_lengths() -> None:
     [
         (lambda: br.pipeline(mix, _rows(), 0), br.ProgramError, "stages=0"),
         (lambda: br.pipeline(mix, _rows(), True), br.ProgramError, "stages=True"),
-        (lambda: br.pipeline(3, _rows(), 2), br.ProgramError, "function, not 3"),  # type: ignore[arg-type]
+        (lambda: br.pipeline(3, _rows(), 2), br.ProgramError, "a stage, got 3"),  # type: ignore[arg-type]
         (
             lambda: br.pipeline(mix, br.constant(1.0), 2),
             br.ShapeError,

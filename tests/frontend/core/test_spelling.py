@@ -86,7 +86,9 @@ def test_a_misspelled_name_of_a_module_suggests_the_nearest(
     module: str, written: str, meant: str
 ) -> None:
     place = getattr(br, module)
-    with pytest.raises(AttributeError, match=f"br.{module} has no `{written}`") as caught:
+    with pytest.raises(
+        AttributeError, match=f"br.{module} has no attribute `{written}`"
+    ) as caught:
         getattr(place, written)
     assert isinstance(caught.value, br.UnknownNameError)
     assert f"`{meant}`" in str(caught.value)
@@ -120,7 +122,7 @@ def test_what_does_not_fit_is_refused(build: Callable[[], Any], message: str) ->
 @pytest.mark.parametrize("name", sorted(hints.HINTS))
 def test_every_hint_names_what_exists(name: str) -> None:
     assert name not in vars(br), f"br.{name} exists, so nobody needs the hint"
-    with pytest.raises(AttributeError, match=f"no `{name}`"):
+    with pytest.raises(AttributeError, match=f"no attribute `{name}`"):
         getattr(br, name)
     for path in re.findall(r"\bbr\.([\w.]+\w)", hints.HINTS[name]):
         reduce(getattr, path.split("."), br)

@@ -443,11 +443,11 @@ def test_a_method_is_one_block_with_a_name() -> None:
 # ---- what is refused -------------------------------------------------------------------------
 
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: D.Normal(0.0, 0.0), ProgramError, "Normal has scale=0.0"),
-    (lambda: D.Normal(0.0, [1.0, -1.0]), ProgramError, "Give 0 < scale."),
+    (lambda: D.Normal(0.0, 0.0), ProgramError, "scale=0.0 is out of range for Normal"),
+    (lambda: D.Normal(0.0, [1.0, -1.0]), ProgramError, "Pass 0 < scale."),
     (lambda: D.Gamma(-1.0), ProgramError, "concentration=-1.0"),
     (lambda: D.Uniform(1.0, 1.0), ProgramError, "high - low"),
-    (lambda: D.Bernoulli(1.5), ProgramError, "Give 0 <= probs <= 1."),
+    (lambda: D.Bernoulli(1.5), ProgramError, "Pass 0 <= probs <= 1."),
     (lambda: D.Bernoulli(), ProgramError, "probs=... or logits=..."),
     (lambda: D.Categorical([0.5], [0.1]), ProgramError, "`logits`, got both"),
     (lambda: D.Categorical(0.5), ShapeError, "`probs` of rank 1 or more"),

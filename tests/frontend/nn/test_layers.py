@@ -116,9 +116,9 @@ def test_fc_takes_the_weights_themselves(mode: str, rng: np.random.Generator) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"init": 0.0}, "no use for init.*br.fc.x, 32., or br.fc.x, w, bias=b"),
-        ({"bias": True}, "no use for bias=True"),
-        ({"params": ["w"]}, "makes no parameters"),
+        ({"init": 0.0}, "does not use init.*br.fc.x, 32., or br.fc.x, w, bias=b"),
+        ({"bias": True}, "does not use bias=True"),
+        ({"params": ["w"]}, "creates no parameters"),
     ],
 )
 def test_fc_refuses_mixtures_of_what_is_made_and_given(
@@ -298,17 +298,17 @@ def test_conv2d_refuses(window: Any, options: dict[str, Any], message: str) -> N
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda x, w, b: br.conv2d(x, w, b), "no use for window.*16, 3.*weight, bias=b"),
-        (lambda x, w, b: br.conv2d(x, w, 3), "no use for window"),
-        (lambda x, w, b: br.conv2d(x, w, init=0.0), "no use for init"),
+        (lambda x, w, b: br.conv2d(x, w, b), "does not use window.*16, 3.*weight, bias=b"),
+        (lambda x, w, b: br.conv2d(x, w, 3), "does not use window"),
+        (lambda x, w, b: br.conv2d(x, w, init=0.0), "does not use init"),
         (lambda x, w, b: br.conv2d(x, w, bias=True), "bias=True"),
-        (lambda x, w, b: br.conv2d(x, w, params=["c.w"]), "makes no parameters"),
+        (lambda x, w, b: br.conv2d(x, w, params=["c.w"]), "creates no parameters"),
         (lambda x, w, b: br.conv2d(x, 4), r"window.*br\.conv2d\(x, 4, 3\)"),
         (
             lambda x, w, b: br.conv2d(x, "4", 3),
-            "expected a variable, a number or an array|no use",
+            "expected a variable, a number or an array|does not use",
         ),
-        (lambda x, w, b: br.conv2d(x, True, 3), "no use for window"),
+        (lambda x, w, b: br.conv2d(x, True, 3), "does not use window"),
         (lambda x, w, b: br.conv1d(x, w), "3"),
     ],
 )

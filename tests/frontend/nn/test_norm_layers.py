@@ -72,10 +72,10 @@ def test_norms_take_the_weights_themselves_and_then_make_none(
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda x, w: br.layer_norm(x, w, params=["a"]), "makes no parameters"),
+        (lambda x, w: br.layer_norm(x, w, params=["a"]), "creates no parameters"),
         (lambda x, w: br.group_norm(x, w), "groups"),
-        (lambda x, w: br.batch_norm(x, w), r"one of two.*br\.batch_norm\(x, mean, var\)"),
-        (lambda x, w: br.batch_norm(x, var=w), "one of two"),
+        (lambda x, w: br.batch_norm(x, w), r"got one.*br\.batch_norm\(x, mean, var\)"),
+        (lambda x, w: br.batch_norm(x, var=w), "both running statistics, got one"),
         (lambda x, w: br.batch_norm(x, w, w, training=None), "training"),
         (lambda x, w: br.layer_norm(x, scale="w"), "expected a variable"),
     ],

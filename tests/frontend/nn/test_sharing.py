@@ -203,7 +203,7 @@ def test_the_advice_of_a_name_that_is_taken_can_be_followed(layer: str) -> None:
         x = br.data("x", shape)
         build(x, name="one")
         before = len(program.persistables)
-        with pytest.raises(br.DuplicateNameError, match="in place of the name") as refused:
+        with pytest.raises(br.DuplicateNameError, match="instead of the name") as refused:
             build(x, name="one")
         advised = re.search(r"params=(\[.*?\])", str(refused.value))
         assert advised is not None
@@ -296,5 +296,5 @@ def test_statistics_are_not_shared_with_what_does_not_outlive_a_run() -> None:
         x = br.data("x", ["b", 2])
         br.constant([0.0, 0.0])
         names = ["s", "b", x.name, x.name]
-        with pytest.raises(br.ProgramError, match="`x`, which does not outlive a run"):
+        with pytest.raises(br.ProgramError, match="`x`: it is not persistable"):
             br.batch_norm(x, params=names)

@@ -213,26 +213,26 @@ _var = br.get_variable
     ("build", "error", "what"),
     [
         (lambda x, n: br.dropout(x, 0.5, shared_axes=4), br.ShapeError, "dropout"),
-        (lambda x, n: br.layers.alpha_dropout(x, 1.0), br.ProgramError, "rate from 0 to less"),
+        (lambda x, n: br.layers.alpha_dropout(x, 1.0), br.ProgramError, "expects a rate in"),
         (
             lambda x, n: br.layers.alpha_dropout(n, 0.5),
             br.DTypeError,
-            "alpha_dropout takes floats",
+            "alpha_dropout expects floats",
         ),
         (
             lambda x, n: br.layers.gaussian_dropout(x, -0.1),
             br.ProgramError,
-            "rate from 0 to less",
+            "expects a rate in",
         ),
         (
             lambda x, n: br.layers.gaussian_noise(n, 0.1),
             br.DTypeError,
-            "gaussian_noise takes floats",
+            "gaussian_noise expects floats",
         ),
         (
             lambda x, n: br.layers.rrelu(x, 0.5, 0.1),
             br.ProgramError,
-            "slopes between 0.5 and 0.1",
+            "low <= high, got 0.5 and 0.1",
         ),
         (lambda x, n: br.in_training(x, n), br.ShapeError, "in_training needs"),
         (
@@ -243,7 +243,7 @@ _var = br.get_variable
         (
             lambda x, n: br.layers.prelu(x, axis=2),
             br.ShapeError,
-            "prelu needs to know the size",
+            "prelu needs a constant size",
         ),
         (lambda x, n: br.layers.prelu(x, [1.0, 2.0]), br.ShapeError, "multiply"),
         (
@@ -260,17 +260,17 @@ _var = br.get_variable
         (
             lambda x, n: br.layers.depthwise_conv1d(x, 2),
             br.ShapeError,
-            "depthwise_conv1d cannot read",
+            "`x` in depthwise_conv1d",
         ),
         (
             lambda x, n: br.layers.separable_conv2d(x, x, 2),
             br.ShapeError,
-            "needs a number of filters",
+            "expects a number of filters",
         ),
         (
             lambda x, n: br.layers.bilinear(x, x, x, init=0.0),
             br.ProgramError,
-            "no use for init",
+            "does not use init",
         ),
         (lambda x, n: br.layers.bilinear(x, n, 3), br.ShapeError, "einsum cannot broadcast"),
         (
@@ -291,23 +291,23 @@ _var = br.get_variable
         (
             lambda x, n: br.layers.embedding_bag(n, [4, 2], mask=n),
             br.DTypeError,
-            "a mask of bools",
+            "a bool mask",
         ),
         (
             lambda x, n: br.layers.spectral_norm(_var("v")),
             br.ShapeError,
-            "two axes or more",
+            "rank 2 or more",
         ),
         (
             lambda x, n: br.layers.spectral_norm(x, axis=1, iterations=0),
             br.ProgramError,
-            "move 0",
+            "at least one iteration, got 0",
         ),
-        (lambda x, n: br.layers.weight_norm(x, axis=1), br.ProgramError, "`x` is none"),
+        (lambda x, n: br.layers.weight_norm(x, axis=1), br.ProgramError, "parameter, got `x`"),
         (
             lambda x, n: br.scan(lambda c, w: (c, br.layers.spectral_norm(w)), 0.0, x),
             br.ProgramError,
-            "cannot move its state in an inner block",
+            "cannot update its state in an inner block",
         ),
     ],
 )

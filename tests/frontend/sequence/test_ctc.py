@@ -149,12 +149,24 @@ def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
         "labels of shape",
         "others",
     )
-    refused(shape, lambda: br.losses.ctc_loss(x, y, few, reduction="none"), "each batch element", "few")
     refused(
-        shape, lambda: br.losses.ctc_loss(x, y, None, few, reduction="none"), "each batch element", "few"
+        shape,
+        lambda: br.losses.ctc_loss(x, y, few, reduction="none"),
+        "each batch element",
+        "few",
+    )
+    refused(
+        shape,
+        lambda: br.losses.ctc_loss(x, y, None, few, reduction="none"),
+        "each batch element",
+        "few",
     )
     refused(wrong, lambda: br.losses.ctc_loss(x, y, blank=3, reduction="none"), "blank=3")
-    refused(shape, lambda: br.losses.ctc_loss(many, y, reduction="none"), "how many classes")
+    refused(
+        shape,
+        lambda: br.losses.ctc_loss(many, y, reduction="none"),
+        "constant number of classes",
+    )
     refused(wrong, lambda: br.losses.ctc_loss(x, y, reduction="avg"), "avg")
     refused(shape, lambda: br.layers.ctc_greedy_decode(x, few), "few")
     refused(wrong, lambda: br.layers.ctc_greedy_decode(x, blank=-1), "blank=-1")

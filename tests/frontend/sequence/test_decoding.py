@@ -264,17 +264,17 @@ def test_beams_take_the_keys_and_values_of_what_came_before_along(
 
 
 BAD: list[tuple[Any, str]] = [
-    ({"end": 9}, "end=9, and ids below 5"),
+    ({"end": 9}, "end=9 of greedy is out of range for 5 ids"),
     ({"end": None}, "end=None"),
-    ({"max_length": -1}, "takes max_length="),
-    ({"start": 1.5}, "takes start="),
-    ({"start": 1, "init": None}, "how many rows"),
-    ({"step": lambda ids, s: s}, "does not return a pair"),
+    ({"max_length": -1}, "non-negative max_length="),
+    ({"start": 1.5}, "expects start="),
+    ({"start": 1, "init": None}, "no batch size"),
+    ({"step": lambda ids, s: s}, "must return a pair"),
     ({"step": lambda ids, s: (br.zeros([3]), s)}, r"\[rows, vocabulary\]"),
-    ({"step": lambda ids, s: (br.zeros([7, 5]), s)}, "of other rows"),
+    ({"step": lambda ids, s: (br.zeros([7, 5]), s)}, "batch size mismatch of logits and ids"),
     ({"step": lambda ids, s: (br.zeros([3, 5]), s[:, :2])}, "changes its type"),
     ({"init": {"a": br.zeros, "b": 1}}, "a"),
-    ({"step": 3}, "takes a step"),
+    ({"step": 3}, "expects a function as step"),
 ]
 
 
@@ -290,7 +290,7 @@ def test_what_does_not_fit_is_refused_by_the_users_line() -> None:
             assert "test_decoding.py:" in str(caught.value), message
         assert not prog.blocks[1:], message
     rest: Any = {"start": 0, "end": 0, "max_length": 1}
-    with br.Program(), pytest.raises(br.ProgramError, match="temperature= above 0"):
+    with br.Program(), pytest.raises(br.ProgramError, match="positive temperature=, got 0"):
         br.decoding.sample(lambda i, s: (s, s), None, temperature=0, **rest)
-    with br.Program(), pytest.raises(br.ProgramError, match="number of beams"):
+    with br.Program(), pytest.raises(br.ProgramError, match="at least one beam, got 0"):
         br.decoding.beam_search(lambda i, s: (s, s), None, 0, **rest)

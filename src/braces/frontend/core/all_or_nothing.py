@@ -51,9 +51,9 @@ def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoRetur
 
     def missing(name: str) -> NoReturn:
         if name.startswith("_"):
-            raise AttributeError(f"{module} has no `{name}`.", name=name)
+            raise AttributeError(f"module {module} has no attribute `{name}`.", name=name)
         raise MissingNameError(
-            f"{module} has no `{name}`.",
+            f"module {module} has no attribute `{name}`.",
             at=user_line(),
             fix=_suggest(module, name, names),
         )
@@ -82,13 +82,13 @@ def operand(x: Any, what: str) -> Var:
     """
     if not isinstance(x, Var):
         raise ProgramError(
-            f"{what} takes a variable, not {x!r:.80}.",
-            fix="Join several with br.concat; make one of numbers with br.constant.",
+            f"{what} expects a variable, got {x!r:.80}.",
+            fix="Join several with br.concat; convert numbers with br.constant.",
         )
     if x.program is not current_program():
         raise ProgramError(
-            f"`{x.name}` belongs to another program than the one that is being built.",
+            f"`{x.name}` belongs to another program than the active one.",
             given=f"{x.name}: {x.type}",
-            fix="Build inside the `with` block of the program that it belongs to.",
+            fix="Build inside the `with` block of the program that owns it.",
         )
     return x

@@ -66,7 +66,7 @@ class OperatorFunction(DefinitionRules):
         """Return an error with Python's message about the arguments."""
         try:
             self.__signature__.bind(*args, **kwargs)
-            what = "these arguments do not fit"
+            what = "invalid arguments"
         except TypeError as error:
             what = str(error)
         known = self.__signature__.parameters

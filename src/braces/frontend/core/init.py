@@ -81,9 +81,9 @@ def constant(value: Any) -> Initializer:
             return emit("full", shape=shape, value=number_of(array), dtype=dtype)
         if array.shape != shape:
             raise ShapeError(
-                f"The initial value of `{name}` has another shape.",
+                f"shape mismatch of `{name}` and its initial value.",
                 given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
-                fix="An initial value has the parameter's shape.",
+                fix="An initial value has the shape of its parameter.",
             )
         return emit("constant", value=Literal.of(cast_exactly(array, dtype)))
 
@@ -103,8 +103,8 @@ def identity(scale: float = 1.0) -> Initializer:
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         if len(shape) != 2:
             raise ShapeError(
-                f"`{name}` of shape {list(shape)} cannot be an identity.",
-                fix="br.init.identity() is for matrices.",
+                f"`{name}` of shape {list(shape)} cannot be an identity matrix.",
+                fix="br.init.identity expects a matrix; use another initializer.",
             )
         matrix = emit("eye", n=shape[0], m=shape[1], dtype=dtype)
         return matrix if scale == 1.0 else matrix * scale
@@ -131,9 +131,9 @@ def seed_state() -> Var:
         return call("multiply", seed, np.asarray([1, 0], np.uint32), name=SEED_STATE)
     if seed_info.kind != DATA:
         raise ProgramError(
-            f"A variable called `{SEED}` stands where startup programs have their seed.",
+            f"the variable `{SEED}` has the reserved name of the startup seed.",
             given=f"{SEED}: {seed_info.type}",
-            fix="Give it another name.",
+            fix="Rename it.",
         )
     return var_of(program, table, SEED_STATE)
 

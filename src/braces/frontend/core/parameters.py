@@ -92,8 +92,8 @@ class LayerParameters:
         all_roles = (*roles, *states)
         if not all_roles:
             raise ProgramError(
-                f"{self.layer} makes no parameters here, and has no use for {params!r}.",
-                fix="Give either the weights themselves, or params= with their names.",
+                f"{self.layer} creates no parameters here, so params={params!r} is unused.",
+                fix="Pass either the weights themselves, or params= with their names.",
             )
         counts = (
             {len(all_roles), len(roles)} if states else {len(roles), max(len(roles) - 1, 1)}
@@ -101,8 +101,8 @@ class LayerParameters:
         wrong = isinstance(params, str) or not all(isinstance(param, str) for param in params)
         if wrong or len(params) not in counts - {0}:
             raise ProgramError(
-                f"{self.layer} cannot take params={params!r}.",
-                fix=f"Give a list with a name for each of: {', '.join(all_roles)}.",
+                f"invalid params={params!r} of {self.layer}.",
+                fix=f"Pass a list with a name for each of: {', '.join(all_roles)}.",
             )
         table = current_program().current
         names = [table.look_up(given) or table.prefixed(given) for given in params]
@@ -126,10 +126,10 @@ class LayerParameters:
         var = var_of(program, table, name) if own is None else own
         if role not in self.shared:
             raise DuplicateNameError(
-                f"There is a parameter `{name}` already.",
+                f"duplicate parameter `{name}`.",
                 given=f"{name}: {var.type}",
-                fix=f"Use another name; to share, write params={list(self.names.values())} in "
-                "place of the name.",
+                fix=f"Use another name; to share it, write params={list(self.names.values())} "
+                "instead of the name.",
             )
         return var
 
@@ -149,9 +149,9 @@ class LayerParameters:
     def _check_shape(self, var: Var, shape: Sequence[Extent]) -> None:
         if var.shape != tuple(map(named_size, shape)):
             raise ShapeError(
-                f"{self.layer} needs a parameter of {list(shape)}, and `{var.name}` is "
+                f"{self.layer} expects a parameter of shape {list(shape)}, but `{var.name}` is "
                 f"{var.type}.",
-                fix="Share with layers of the same sizes only.",
+                fix="Share parameters only between layers of equal sizes.",
             )
 
     def new(self, role: str, shape: Sequence[Extent], dtype: object, init: Any) -> Var:
@@ -171,9 +171,9 @@ class LayerParameters:
             return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
         if not var.persistable:
             raise ProgramError(
-                f"{self.layer} cannot share `{name}`, which does not outlive a run.",
+                f"{self.layer} cannot share `{name}`: it is not persistable.",
                 given=f"{name}: {var.type}",
-                fix="Share what br.state or another layer made.",
+                fix="Share a variable of br.state or of another layer.",
             )
         self._check_shape(var, shape)
         return var
@@ -190,9 +190,9 @@ def fixed_size(x: Var, axis: int, layer: str) -> int:
     size, names = type_.shape[at], x.table.axis_names(x.name)
     if not isinstance(size, int):
         raise ShapeError(
-            f"{layer} needs to know the size of axis {axis} to make its parameters.",
+            f"{layer} needs a constant size of axis {axis} for its parameters.",
             given=f"{x.name}: {x.type}",
-            fix="Declare this axis with a number, or br.reshape to one.",
+            fix="Declare this axis with an integer, or use br.reshape.",
         )
     return NamedSize.of(size, names[at] if names else None)
 
@@ -211,7 +211,7 @@ def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None
     used_options = [name for name, value in options.items() if value is not None]
     if used_options:
         raise ProgramError(
-            f"{layer} is given its weights, and has no use for {', '.join(used_options)}.",
+            f"{layer} with given weights does not use {', '.join(used_options)}.",
             fix=f"Write {ways}.",
         )
 
@@ -226,7 +226,7 @@ def apply_activation(x: Var, act: Activation, name: str) -> Var:
         return act(x)
     if not (isinstance(act, str) and act in OPS.definitions and _is_activation(act)):
         known = [type_ for type_ in OPS.definitions if _is_activation(type_)]
-        raise UnknownNameError(f"There is no activation {act!r}.", fix=suggest(str(act), known))
+        raise UnknownNameError(f"unknown activation {act!r}.", fix=suggest(str(act), known))
     return emit(act, x, name=name)
 
 

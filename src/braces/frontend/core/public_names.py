@@ -61,7 +61,7 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     number: Any = numbers(value)
     if number.ndim:
         raise DTypeError(
-            f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
+            f"full expects a scalar, got {value!r:.60}.", fix="Use br.constant for an array."
         )
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if number.dtype.kind == "c" or float(number) != number.item() == number.item():
@@ -103,13 +103,13 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
     for bound in (first, end, step):
         if isinstance(bound, Var):
             raise ProgramError(
-                f"arange needs bounds that are known from shapes; `{bound.name}` is a value.",
+                f"arange expects integers or sizes as bounds, got the variable `{bound.name}`.",
                 given=f"{bound.name}: {bound.type}",
                 fix=f"Use x.shape[0], or br.as_size({bound.name}) outside of loops.",
             )
         if isinstance(bound, float | np.floating):
             raise DTypeError(
-                f"arange counts in integers, not {bound}.",
+                f"arange expects integer bounds, got {bound}.",
                 fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='f32') * step.",
             )
     return emit("arange", start=first, stop=end, step=step, dtype=dtype)
@@ -183,8 +183,9 @@ def missing(name: str) -> NoReturn:
         AttributeError: Always.
     """
     if name.startswith("_"):  # looked up by tools, not by users
-        raise AttributeError(f"Braces has no `{name}`.", name=name)
+        raise AttributeError(f"module br has no attribute `{name}`.", name=name)
     hint = HINTS.get(name.lower())
     known = [*dir(sys.modules["braces"]), *UNLISTED_NAMES, *dir(errors)]
     fix = f"Use {hint}." if hint else say_home(f"br.{name}") or did_you_mean(name, known)
-    raise AttributeError(f"Braces has no `{name}`. {fix or 'See dir(braces).'}", name=name)
+    message = f"module br has no attribute `{name}`. {fix or 'See dir(braces).'}"
+    raise AttributeError(message, name=name)

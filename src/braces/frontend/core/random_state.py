@@ -41,9 +41,9 @@ def random_state() -> Var:
             )
     elif state_info.kind != STATE or state_info.type != _STATE_TYPE:
         raise ProgramError(
-            f"A variable called `{RANDOM_STATE}` stands where random numbers have their state.",
+            f"the variable `{RANDOM_STATE}` has the reserved name of the random state.",
             given=f"{RANDOM_STATE}: {state_info.type}",
-            fix="Give it another name.",
+            fix="Rename it.",
         )
     else:
         state = var_of(program, program.table, RANDOM_STATE)
@@ -92,18 +92,18 @@ def as_shape(shape: Sequence[Any] | Size) -> Shape:
     for size in sizes:
         if isinstance(size, Var):
             raise ShapeError(
-                f"`{size.name}` has a value in a run, and sizes are known before it.",
+                f"`{size.name}` is a variable; a size must be known before the run.",
                 given=f"{size.name}: {size.type}",
-                fix=f"For the shape of `{size.name}` write br.zeros_like or {size.name}.shape; "
-                'else use a size of a shape, as x.shape[0], or name a dimension, as "batch".',
+                fix=f"For the shape of `{size.name}` write br.zeros_like or {size.name}.shape. "
+                'Otherwise use a size of a shape, as x.shape[0], or a name, as "batch".',
             )
     return tuple(size_of(size, _refuse_unnamed) for size in sizes)
 
 
 def _refuse_unnamed() -> Dim:
     raise ShapeError(
-        "Each axis that is made needs a size; one is None or -1.",
-        fix='Use a number, a name as "batch", or a size found in a shape: x.shape[0].',
+        "each axis of a new array needs a size; one is None or -1.",
+        fix='Use an integer, a name as "batch", or a size of a shape: x.shape[0].',
     )
 
 
@@ -162,9 +162,9 @@ class DistributionParameters:
             or broadcast_shapes(self.what, unifier, sizes, common) != sizes
         ):
             raise ShapeError(
-                f"The parameters of {self.what} do not broadcast to the shape that is drawn.",
+                f"the parameters of {self.what} do not broadcast to the shape of the draw.",
                 given=f"shape: {list(sizes)}   parameters: {list(common)}",
-                fix="Give the whole shape, that of the parameters included, or none.",
+                fix="Pass the whole shape, including that of the parameters, or none.",
             )
         return sizes
 
@@ -205,7 +205,7 @@ def _float_dtype(what: str, dtype: object, operands: Mapping[str, Operand]) -> D
     result = dtype_of(dtype)
     if not is_float(result) or result.kind == "c":
         raise DTypeError(
-            f"{what} draws real numbers, not {result}.", fix="Use a floating dtype."
+            f"{what} expects a real floating dtype, got {result}.", fix="Use a floating dtype."
         )
     return result
 
@@ -229,7 +229,8 @@ def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Opera
             least = "0 <=" if low == BELOW_ZERO else f"{low:g} <"
             most = "" if high == np.inf else f" <= {high:g}"
             raise ProgramError(
-                f"{what} has {name}={value!r:.40}.", fix=f"Give {least} {name}{most}."
+                f"{name}={value!r:.40} is out of range for {what}.",
+                fix=f"Pass {least} {name}{most}.",
             )
 
 

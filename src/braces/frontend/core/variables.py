@@ -43,7 +43,7 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
     sizes, axes = _sizes(program, shape)
     if program.current is not program.table:
         raise ProgramError(
-            f"`{name}` cannot be data of an inner block.",
+            f"data `{name}` is declared in an inner block.",
             fix="Declare data outside of all `with` blocks of loops and branches.",
         )
     program.table.new_var(name, TensorType(dtype_of(dtype), sizes), DATA, axes=axes)
@@ -54,7 +54,7 @@ def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
     """Return the sizes of a shape, and the axis names of numbers."""
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise ShapeError(
-            f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
+            f"invalid shape {shape!r}.", fix='Write a list of sizes, as ["batch", 8].'
         )
     named_sizes = [named_size(size) for size in cast("Sequence[Any]", shape)]
     names = tuple(map(axis_name, named_sizes))
@@ -179,9 +179,9 @@ def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
     fixed = tuple(size for size in sizes if isinstance(size, int))
     if len(fixed) != len(sizes):
         raise ShapeError(
-            f"Parameter `{name or ''}` needs a size for every axis.",
+            f"parameter `{name or ''}` has a symbolic size.",
             given=f"shape: {list(sizes)}",
-            fix="Use numbers; only data and what is computed may have symbolic dimensions.",
+            fix="Use integers; only data and computed values may have symbolic sizes.",
         )
     return fixed
 
@@ -194,9 +194,9 @@ def _initialize(program: Builder, info: VarInfo, init: Any) -> None:
         value = _initial_value(init, shape, info.dtype, name)
         if value.type != info.type:
             raise ShapeError(
-                f"The initial value of `{name}` has another type.",
+                f"type mismatch of `{name}` and its initial value.",
                 given=f"{name}: {info.type}   init: {value.type}",
-                fix="An initial value has the parameter's dtype and shape.",
+                fix="An initial value has the dtype and shape of its parameter.",
             )
         _refuse_strangers(program, name)
         startup.update(name, value.name)
@@ -212,8 +212,8 @@ def _refuse_strangers(program: Builder, name: str) -> None:
             return
         if info.persistable and info.name not in program.table.vars:
             raise ProgramError(
-                f"The initializer of `{name}` makes the persistable variable `{info.name}`.",
-                fix="Draw with br.init.normal() and the like, not with br.random; they "
+                f"the initializer of `{name}` creates the persistable variable `{info.name}`.",
+                fix="Use br.init.normal() and other initializers, not br.random; they "
                 "combine: lambda *given: 0.5 * br.init.normal()(*given).",
             )
 
@@ -222,7 +222,7 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
     try:
         array = cast_literal(init, dtype)
     except DTypeError as error:
-        usual = "Pass an initializer of br.init, or numbers that the parameter can hold."
+        usual = "Pass an initializer of br.init, or numbers of the dtype of the parameter."
         error.fix = array_fix(ValueError(error.given), usual)
         raise
     if isinstance(init, bool | int | float):
@@ -294,12 +294,12 @@ def constant(
     """
     if isinstance(value, Var):
         raise DTypeError(
-            f"`{value.name}` is a variable, not a constant.",
-            fix="Use it as it is, or br.cast it.",
+            f"expected a constant, got the variable `{value.name}`.",
+            fix="Use it directly, or br.cast it.",
         )
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if shape is None:
         return emit("constant", value=Literal.of(array))
     if array.ndim:
-        raise ShapeError("`shape` goes with a single number.", fix="Drop one of the two.")
+        raise ShapeError("`shape` expects a scalar value.", fix="Omit `shape`.")
     return emit("full", shape=shape, value=array.item(), dtype=array.dtype)

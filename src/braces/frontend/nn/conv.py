@@ -198,7 +198,7 @@ def _check_filters(layer: str, filters: int, groups: int) -> None:
     if groups > 0 and filters % groups:
         raise ShapeError(
             f"{layer} cannot divide {filters} filters into {groups} groups.",
-            fix="Filters must be a multiple of groups.",
+            fix="Use a multiple of groups as the number of filters.",
         )
 
 
@@ -210,7 +210,7 @@ def _weight_initializer(init: Any, letters: str) -> Any:
 def _weight_layout(layout: str, x: Var, layer: str) -> str:
     if layout not in LAYOUTS or len(layout) != len(x.shape):
         raise ShapeError(
-            f"{layer} cannot read `{x.name}` in the layout {layout!r}.",
+            f"layout {layout!r} does not match `{x.name}` in {layer}.",
             given=f"{x.name}: {x.type}",
             fix=_layout_fix(layout, x, layer),
         )
@@ -225,13 +225,13 @@ def _layout_fix(layout: str, x: Var, layer: str) -> str:
     if len(x.shape) + 1 == len(layout):
         return (
             f"{layout} has {len(layout)} axes: br.expand_dims(x, axis=0) adds the batch axis, "
-            f"br.expand_dims(x, axis={layout.index('C')}) that of channels."
+            f"br.expand_dims(x, axis={layout.index('C')}) the channel axis."
         )
     spatial = len(x.shape) - 2
     if 1 <= spatial <= 3:
         other = layer.replace(f"{len(layout) - 2}d", f"{spatial}d")
-        return f"x has {spatial} axes of space, as {public_path(other)} reads them."
-    return "x has a batch axis, a channel axis, and one to three axes of space."
+        return f"x has {spatial} spatial axes; use {public_path(other)}."
+    return "Pass x with a batch axis, a channel axis, and one to three spatial axes."
 
 
 def _weight_shape(
@@ -248,12 +248,12 @@ def _weight_shape(
     if window is None:
         path = public_path(layer)
         raise ShapeError(
-            f"{layer} is not told the window of the {filters} filters that it makes.",
+            f"{layer} needs a window size to create {filters} filters.",
             fix=f"Write {path}(x, {filters}, 3), or {path}(x, weight, bias=b).",
         )
     sizes = [window] * len(spatial) if isinstance(window, int) else list(window)
     if len(sizes) != len(spatial):
-        raise ShapeError(f"{layer} needs a window of {len(spatial)} sizes, not {sizes}.")
+        raise ShapeError(f"{layer} expects a window of {len(spatial)} sizes, got {sizes}.")
     channels = fixed_size(x, layout.index("C"), layer)
     shape = dict(zip(spatial, sizes, strict=True))
     in_channels, out_channels = channels, filters

@@ -117,17 +117,19 @@ def embedding_bag(
     if mode not in ("mean", "sum", "max") or (weights is not None and mode != "sum"):
         suffix = " with weights" if weights is not None else ""
         raise ProgramError(
-            f"{what} has no mode {mode!r:.40}{suffix}.",
-            fix="Use 'mean', 'sum' or 'max'; weights go with 'sum'.",
+            f"unsupported mode {mode!r:.40}{suffix} of {what}.",
+            fix="Use 'mean', 'sum' or 'max'; weights require 'sum'.",
         )
     if not ids.ndim:
-        raise ShapeError(f"{what} takes bags of ids.", given=f"{ids.name}: {ids.type}")
+        raise ShapeError(
+            f"{what} expects ids of rank 1 or more.", given=f"{ids.name}: {ids.type}"
+        )
     included, factors = (
         _check_like_ids(ids, "mask", mask),
         _check_like_ids(ids, "weights", weights),
     )
     if included is not None and included.dtype != BOOL:
-        raise DTypeError(f"{what} takes a mask of bools, not {included.type}.")
+        raise DTypeError(f"{what} expects a bool mask, got {included.type}.")
     table = _find_table(what, ids, size, name, params, init, dtype)[0]
 
     def build() -> Var:
@@ -149,7 +151,7 @@ def _check_like_ids(ids: Var, role: str, operand: Operand | None) -> Var | None:
     var = as_var(operand)
     if var.ndim != ids.ndim or not all(map(same_size, var.shape, ids.shape)):
         raise ShapeError(
-            f"embedding_bag takes {role}= of the shape of the ids.",
+            f"embedding_bag expects {role}= of the shape of the ids.",
             given=f"{ids.name}: {ids.type}   {role}={var.name}: {var.type}",
         )
     return var
@@ -196,9 +198,9 @@ def _is_table_size(size: Any) -> bool:
         return False
     if [int if type(n) is NamedSize else type(n) for n in inner] != [int, int]:
         raise ShapeError(
-            f"embedding cannot take size={size!r}.",
-            fix="Give how many vectors and the size of each, br.embedding(ids, [1000, 64]), or "
-            "the table itself: br.embedding(ids, table).",
+            f"invalid size={size!r} of embedding.",
+            fix="Pass the number and size of vectors, br.embedding(ids, [1000, 64]), or the "
+            "table itself: br.embedding(ids, table).",
         )
     return True
 
@@ -210,8 +212,9 @@ def _create_table(parameters: LayerParameters, size: Any, init: Any, dtype: obje
         return parameters.new("w", size, "float32" if dtype is None else dtype, start)
     if table.shape != tuple(size):
         raise ShapeError(
-            f"embedding needs a table of {list(size)}, and `{table.name}` is {table.type}.",
-            fix="Share tables of one size only.",
+            f"embedding expects a table of shape {list(size)}, but `{table.name}` is "
+            f"{table.type}.",
+            fix="Share a table only between embeddings of equal size.",
         )
     return table
 
@@ -220,7 +223,7 @@ def _check_table(ids: Var, value: Any) -> Var:
     table = as_var(value)
     if is_float(ids.dtype) and is_integer(table.dtype):
         raise DTypeError(
-            "embedding takes the ids first, then the table.",
+            "embedding expects the ids first, then the table.",
             given=f"ids={ids.name}: {ids.type}   table={table.name}: {table.type}",
             fix="Write br.embedding(ids, table).",
         )

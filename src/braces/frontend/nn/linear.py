@@ -113,12 +113,12 @@ def _output_size(w: Var, size: int | None) -> int:
     """Return the output size of `w`, checked against the requested one."""
     shape = w.shape
     if len(shape) != 2 or not isinstance(shape[1], int):
-        raise ShapeError(f"fc needs a matrix, and `{w.name}` is {w.type}.")
+        raise ShapeError(f"fc expects a matrix, but `{w.name}` is {w.type}.")
     if size is not None and shape[1] != size:
         raise ShapeError(
-            f"fc is to give {size} numbers, but the shared `{w.name}` gives {shape[1]}.",
+            f"fc expects {size} output features, but the shared `{w.name}` has {shape[1]}.",
             given=f"{w.name}: {w.type}   size={size}",
-            fix="Leave size= away, or use another parameter.",
+            fix="Omit size=, or use another parameter.",
         )
     return fixed_size(w, 1, "fc")
 

@@ -304,15 +304,15 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
     """
     if (mean is None) != (var is None):
         raise ProgramError(
-            "batch_norm is given one of two running statistics.",
-            fix="Write br.batch_norm(x, mean, var), or neither: the layer then keeps its own.",
+            "batch_norm expects both running statistics, got one.",
+            fix="Write br.batch_norm(x, mean, var), or omit both: the layer then has its own.",
         )
     program = current_program()
     if mean is None and not program.current.runs_once:
         raise ProgramError(
-            "batch_norm cannot keep its running statistics in an inner block.",
+            "batch_norm cannot update its running statistics in an inner block.",
             given=f"{x.name}: {x.type}",
-            fix="Normalise outside of loops and branches, use br.layer_norm, or carry the "
+            fix="Normalize outside of loops and branches, use br.layer_norm, or carry the "
             "statistics as memories of the loop: out, mean, var = br.batch_norm(x, mean, var).",
         )
     return mean is None

@@ -52,7 +52,10 @@ def _reduce_axis(op_type: str, x: Var, at: int, count: Size) -> Var:
         shape = (*x.shape[:at], count, part, *x.shape[at + 1 :])
         return emit(op_type, ops.reshape(x, shape), axis=at + 1)
     if not isinstance(size, int) or not isinstance(count, int):
-        raise ShapeError(f"An axis of {size} is not brought to {count} parts.")
+        raise ShapeError(
+            f"pooling an axis of size {size} to size {count} is unsupported: it needs constant "
+            "sizes, or a size that divides."
+        )
     index = [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
     front = [slice(None)] * at
     pieces = [emit(op_type, x[(*front, part)], axis=at, keepdims=True) for part in index]
@@ -68,9 +71,9 @@ def image_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
     layouts = [name for name in LAYOUTS if len(name) == rank + 2]
     if layout not in layouts or x.ndim != rank + 2:
         raise ShapeError(
-            f"{what} cannot read `{x.name}` in the layout {layout!r}.",
+            f"layout {layout!r} does not match `{x.name}` in {what}.",
             given=f"{x.name}: {x.type}",
-            fix=f"Use {' or '.join(layouts)}, with {rank + 2} axes.",
+            fix=f"Use {' or '.join(layouts)}, and an array of rank {rank + 2}.",
         )
     return spatial_axes(layout)
 
@@ -83,8 +86,8 @@ def _pool_adaptively(
     sizes = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
     if len(sizes) != rank or any(isinstance(n, int) and n < 1 for n in sizes):
         raise ShapeError(
-            f"{what} needs {rank} sizes of at least 1, not {size!r:.40}.",
-            fix="Give one for all axes, or one for each; None leaves an axis as it is.",
+            f"{what} expects {rank} sizes of at least 1, got {size!r:.40}.",
+            fix="Pass one for all axes, or one for each; None leaves an axis unchanged.",
         )
 
     def build() -> Var:
@@ -236,13 +239,13 @@ def upsample(
     factors = [factor] * len(axes) if isinstance(factor, int) else list(factor)
     if len(factors) != len(axes) or any(number < 1 for number in factors):
         raise ProgramError(
-            f"upsample needs {len(axes)} factors of at least 1, not {factor!r:.40}.",
-            fix="Give one for all axes, or one for each; br.image.resize makes smaller.",
+            f"upsample expects {len(axes)} factors of at least 1, got {factor!r:.40}.",
+            fix="Pass one for all axes, or one for each; br.image.resize also downsamples.",
         )
     if mode not in MODES or (align_corners and mode == "nearest"):
         raise ProgramError(
-            f"upsample has no mode {mode!r:.40}{' with align_corners' * align_corners}.",
-            fix=f"Use one of {', '.join(MODES)}; align_corners goes with the last two.",
+            f"upsample: unsupported mode {mode!r:.40}{' with align_corners' * align_corners}.",
+            fix=f"Use one of {', '.join(MODES)}; align_corners requires one of the last two.",
         )
     times = dict(zip(axes, factors, strict=True))
     shape = tuple(n * times.get(axis, 1) for axis, n in enumerate(x.shape))
@@ -273,7 +276,9 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
     depth = divide_exactly(c, factor * factor)
     if depth is None:
-        raise ShapeError(f"{c} channels cannot be split into blocks of {factor} by {factor}.")
+        raise ShapeError(
+            f"pixel_shuffle expects channels divisible by {factor} * {factor}, got {c}."
+        )
     if layout == "NCHW":
         blocks = ops.reshape(x, (n, depth, factor, factor, h, w))
         order, shape = (0, 1, 4, 2, 5, 3), (n, depth, h * factor, w * factor)
@@ -302,7 +307,9 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
     rows, columns = (divide_exactly(size, factor) for size in (h, w))
     if rows is None or columns is None:
-        raise ShapeError(f"A plane of {h} by {w} is not made of blocks of {factor}.")
+        raise ShapeError(
+            f"pixel_unshuffle expects height and width divisible by {factor}, got {h} and {w}."
+        )
     depth = c * (factor * factor)
     if layout == "NCHW":
         blocks = ops.reshape(x, (n, c, rows, factor, columns, factor))
@@ -315,4 +322,4 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
 
 def _check_factor(what: str, factor: Any) -> None:
     if not isinstance(factor, int) or factor < 1:
-        raise ShapeError(f"{what} needs a factor of at least 1, not {factor!r:.40}.")
+        raise ShapeError(f"{what} expects a factor of at least 1, got {factor!r:.40}.")

@@ -99,12 +99,12 @@ def _depthwise(
     x = operand(x, what)
     if layout.count("C") != 1 or len(layout) != x.ndim:
         raise ShapeError(
-            f"{what} cannot read `{x.name}` in the layout {layout!r:.40}.",
+            f"layout {layout!r:.40} does not match `{x.name}` in {what}.",
             given=f"{x.name}: {x.type}",
         )
     channels, times = fixed_size(x, layout.index("C"), what), feature_count(multiplier)
     if times is None or times < 1:
-        raise ShapeError(f"{what} needs a multiplier of at least 1, not {multiplier!r:.40}.")
+        raise ShapeError(f"{what} expects a multiplier of at least 1, got {multiplier!r:.40}.")
     return convolve(x, channels * times, window, groups=channels, layout=layout, **options)
 
 
@@ -200,7 +200,7 @@ def _separable(
     what = f"separable_{pointwise.__name__}"
     x, shared = operand(x, what), {"layout": layout, "init": init}
     if feature_count(filters) is None:
-        raise ShapeError(f"{what} makes its weights, and needs a number of filters.")
+        raise ShapeError(f"{what} creates its weights and expects a number of filters.")
 
     def build() -> Var:
         hidden = depthwise(

@@ -77,9 +77,9 @@ def spectral_norm(
     _check_iterations(w, iterations)
     if not program.current.runs_once:
         raise ProgramError(
-            "spectral_norm cannot move its state in an inner block.",
+            "spectral_norm cannot update its state in an inner block.",
             given=f"{w.name}: {w.type}",
-            fix="Divide the weights before the loop or branch, and use the result in it.",
+            fix="Apply spectral_norm before the loop or branch, and use its result inside.",
         )
     index = axis_index(axis, w.ndim, what)
     layer_params = LayerParameters(what, name, params, (), ("u",))
@@ -107,10 +107,12 @@ def spectral_norm(
 def _check_iterations(w: Var, iterations: Any) -> None:
     if w.ndim < 2:
         raise ShapeError(
-            "spectral_norm takes weights of two axes or more.", given=f"{w.name}: {w.type}"
+            "spectral_norm expects weights of rank 2 or more.", given=f"{w.name}: {w.type}"
         )
     if not isinstance(iterations, int) or iterations < 1:
-        raise ProgramError(f"spectral_norm cannot move {iterations!r:.40} times.")
+        raise ProgramError(
+            f"spectral_norm expects at least one iteration, got {iterations!r:.40}."
+        )
 
 
 def _along(vector: Var, matrix: Var) -> Var:
@@ -188,7 +190,7 @@ def _first_length(
     startup = current_program()
     if weight not in startup.updates:
         raise ProgramError(
-            f"weight_norm makes `{name}` for a parameter, and `{weight}` is none.",
-            fix="Give br.parameter(...), or the scale: br.layers.weight_norm(w, s, axis=0).",
+            f"weight_norm creates `{name}` only for a parameter, got `{weight}`.",
+            fix="Pass br.parameter(...), or the scale: br.layers.weight_norm(w, s, axis=0).",
         )
     return ops.norm(named_var(startup, startup.updates[weight]), axis=axes)

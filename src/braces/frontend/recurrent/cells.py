@@ -197,8 +197,8 @@ def gru_weights(
     """
     if not reset_after and (b_reset is True or is_given(b_reset)):
         raise ProgramError(
-            "gru_cell has no use for b_reset where reset_after=False.",
-            fix="It is added to the product that is reset; leave one of both away.",
+            "gru_cell has no b_reset with reset_after=False.",
+            fix="Omit b_reset, or use reset_after=True.",
         )
     is_single = not reset_after or (b is False and b_reset is None)
     return {"w": w, "u": u, "b": b, "b_reset": False if is_single else b_reset}

@@ -79,14 +79,12 @@ def _parameters(what: str, name: str | None, params: Any, bias: bool) -> LayerPa
 
 def _check_layout(what: str, x: Var, layout: str, rank: int) -> None:
     if layout not in ("NCHW", "NHWC"):
-        raise ProgramError(
-            f"{what} cannot read the layout {layout!r}.", fix='Use "NCHW" or "NHWC".'
-        )
+        raise ProgramError(f"unknown layout {layout!r} of {what}.", fix='Use "NCHW" or "NHWC".')
     if x.ndim != rank:
         raise ShapeError(
-            f"{what} takes pictures of {rank} axes.",
+            f"{what} expects an input of rank {rank}, got {x.ndim}.",
             given=f"{x.name}: {x.type}   layout={layout}",
-            fix="A layer takes [rows, steps, *picture], a cell [rows, *picture].",
+            fix="A layer expects [rows, steps, *image], a cell [rows, *image].",
         )
 
 
@@ -217,7 +215,7 @@ def conv_lstm(
     x = check_floats(what, x)
     _check_layout(what, x, layout, 5)
     if size < 1:
-        raise ProgramError(f"{what} cannot have size={size}; it must be 1 or more.")
+        raise ProgramError(f"{what} expects size= of at least 1, got {size}.")
     steps_index, channels = time_axis(what, x, axis), layout.index("C")
     picture = (*x.shape[:steps_index], *x.shape[steps_index + 1 :])
     row_counts = None if lengths is None else check_row_lengths(what, x, picture, lengths)

@@ -66,13 +66,14 @@ def _check_blank(what: str, logits: Var, blank: int) -> None:
     classes = logits.shape[-1]
     if not isinstance(classes, int):
         raise ShapeError(
-            f"{what} needs to know how many classes there are.",
+            f"{what} expects a constant number of classes.",
             given=f"{logits.name}: {logits.type}",
-            fix="Declare the last axis with a number, or br.reshape to one.",
+            fix="Declare the last axis with an integer, or use br.reshape.",
         )
     if not 0 <= blank < classes:
         raise ProgramError(
-            f"{what} has no class blank={blank}.", given=f"{logits.name}: {logits.type}"
+            f"blank={blank} is out of range of the classes of {what}.",
+            given=f"{logits.name}: {logits.type}",
         )
 
 

@@ -62,24 +62,22 @@ class Search:
         """Validate the arguments of a user."""
         for name, number in (("end", end), ("max_length", length)):
             if number < 0:
-                raise ProgramError(
-                    f"{what} takes {name}=, a number that is not negative, not {number}."
-                )
+                raise ProgramError(f"{what} expects a non-negative {name}=, got {number}.")
         if not callable(step):
-            raise ProgramError(f"{what} takes a step, a function, not {step!r:.60}.")
+            raise ProgramError(f"{what} expects a function as step, got {step!r:.60}.")
         rows = _batch_size(what, init)
         if isinstance(start, int) and not isinstance(start, bool):
             if rows is None:
                 raise ProgramError(
-                    f"{what} cannot tell how many rows there are.",
-                    fix=f"For one sequence write start=[{start}]; for one a row of a variable, "
+                    f"{what} has no batch size: neither the state nor start= has a batch axis.",
+                    fix=f"For one sequence write start=[{start}]; for a batch, "
                     f"start=br.full([x.shape[0]], {start}).",
                 )
             return cls(what, step, _full((rows,), start), end, length)
         first = as_var(start)
         if first.ndim != 1 or not is_integer(first.dtype):
             raise (ShapeError if is_integer(first.dtype) else DTypeError)(
-                f"{what} takes start=, an id or an integer for each row, not {first.type}.",
+                f"{what} expects start= as an integer or an integer vector, got {first.type}.",
                 given=f"{first.name}: {first.type}",
             )
         return cls(what, step, first, end, length)
@@ -99,27 +97,27 @@ class Search:
         result: Any = self.step(ids, state)
         if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
             raise ProgramError(
-                f"The step of {self.what} does not return a pair.",
+                f"the step of {self.what} must return a pair (logits, state).",
                 given=f"{result!r:.80}",
-                fix="Return (logits, state); the state is None where there is none.",
+                fix="Return (logits, state); use None for no state.",
             )
         logits, next_state = cast("tuple[Any, Any]", result)
         logits = as_var(logits)
         if logits.ndim != 2 or not is_float(logits.dtype):
             raise ShapeError(
-                f"The step of {self.what} gives logits of each row, [rows, vocabulary].",
+                f"the step of {self.what} must return float logits [rows, vocabulary].",
                 given=f"{logits.name}: {logits.type}",
-                fix="Steps have no axis of their own: take the last, as in `h[:, -1]`.",
+                fix="Logits have no axis of steps: take the last, as in `h[:, -1]`.",
             )
         vocabulary = fixed_size(logits, 1, self.what)
         if self.end >= vocabulary:
             raise IndexRangeError(
-                f"{self.what} has end={self.end}, and ids below {vocabulary} alone.",
+                f"end={self.end} of {self.what} is out of range for {vocabulary} ids.",
                 given=f"{logits.name}: {logits.type}",
             )
         if current_program().current.unifier.unify(logits.shape[0], ids.shape[0]) is None:
             raise ShapeError(
-                f"The step of {self.what} gives logits of other rows than it takes ids.",
+                f"batch size mismatch of logits and ids in the step of {self.what}.",
                 given=f"{logits.name}: {logits.type}   {ids.name}: {ids.type}",
             )
         return ops.cast(logits, "float32"), next_state
@@ -164,14 +162,14 @@ def _batch_size(what: str, init: Any) -> Size | None:
     for path, leaf in leaves_with_paths(init, "state"):
         var = as_var(leaf)
         if isinstance(var.type, ListType):
-            raise DTypeError(f"{what} cannot carry a list as `{path}`.", fix="Carry arrays.")
+            raise DTypeError(f"{what} cannot carry the list `{path}`.", fix="Carry arrays.")
         if not var.ndim:
             continue
         rows = var.shape[0] if rows is None else rows
         if current_program().current.unifier.unify(rows, var.shape[0]) is None:
             raise ShapeError(
-                f"{what} needs states of as many rows, and `{path}` has not {rows}.",
+                f"{what} expects states of batch size {rows}; `{path}` has {var.shape[0]}.",
                 given=f"{var.name}: {var.type}",
-                fix="Put the rows first: br.moveaxis(x, …, 0). What has no axes is shared.",
+                fix="Move the batch axis first: br.moveaxis(x, …, 0). Scalars are shared.",
             )
     return rows
