@@ -40,7 +40,7 @@ def test_short_transforms_are_those_of_pieces(mode: str) -> None:
         loss = br.sum(br.square(br.real(power)) + br.square(br.imag(power)))
         (grad,) = br.gradients([loss], [x])
         fetch = [out, several, br.fft.irfftn(several, axes=(1, 2)), grad, br.fft.rfftn(x[0, 0])]
-        with pytest.raises(ShapeError, match="window of shape .4."):
+        with pytest.raises(ShapeError, match=r"window of shape \[4\]"):
             br.signal.stft(x, 4, 3, br.signal.hann_window(5))
     found = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": X}, fetch=fetch)
     pieces = np.stack([X[..., at : at + 4] for at in (0, 3, 6)], axis=-2)

@@ -116,7 +116,7 @@ def test_a_while_keeps_the_types_of_its_memories(prog: br.Program) -> None:
             body.set_condition(h < 3.0)
             h.update(get("x"))
 
-    refuse_here(prog, br.ShapeError, in_transaction(build), "another type", "init: f32[]")
+    refuse_here(prog, br.ShapeError, in_transaction(build), "type mismatch", "init: f32[]")
 
 
 def test_nothing_is_added_outside_its_block(prog: br.Program) -> None:

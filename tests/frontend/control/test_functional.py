@@ -270,7 +270,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.while_loop(True, lambda c: c, 0),
             br.ProgramError,
-            ["function, not True"],
+            ["expected a function for cond_fn, got True"],
         ),
         (
             lambda x: br.while_loop(lambda c: True, lambda c: c, ()),
@@ -314,7 +314,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.cond(br.any(x > 0.0), lambda: {"a": [x]}, lambda: {"a": [x[0]]}),
             br.ShapeError,
-            ['`result["a"][0]` differs', "true_fn: f32[t,2]", "false_fn: f32[2]"],
+            ['type mismatch of `result["a"][0]`', "true_fn: f32[t,2]", "false_fn: f32[2]"],
         ),
         (
             lambda x: br.cond(br.any(x > 0.0), lambda: x, lambda: br.cast(x, "f64")),

@@ -118,7 +118,7 @@ def check_line(message: str) -> None:
 def test_a_missing_block_is_refused(prog: br.Program, predicate: str, side: bool) -> None:
     with prog:
         choice = one_sided(get(predicate) > 0.0, side, lambda b: b.add_input(get("y")))
-    missing = f"The {str(not side).lower()} block is missing"
+    missing = f"the {str(not side).lower()} block is missing"
     refuse_here(prog, br.ProgramError, lambda: choice(), missing, "pass_through")
 
 

@@ -233,7 +233,7 @@ def _with_lengths() -> None:
         ),
         (lambda: br.create_rnn(own_parameters=True), br.ProgramError, "number of steps"),
         (lambda: br.create_rnn(steps=0, own_parameters=True), br.ProgramError, "number of"),
-        (_with_lengths, br.ProgramError, "lengths= of rows"),
+        (_with_lengths, br.ProgramError, "lengths= of batch elements"),
     ],
 )
 def test_what_cannot_be_is_refused(build: Any, error: type[Exception], said: str) -> None:
@@ -246,6 +246,6 @@ def test_rows_do_not_stop_where_steps_have_their_own() -> None:
         x = _rows()
         with br.create_rnn(steps=3, own_parameters=True).stepnet() as net:
             h = net.add_memory(init=x)
-            with pytest.raises(br.ProgramError, match="stop_when of rows"):
+            with pytest.raises(br.ProgramError, match="stop_when of batch elements"):
                 net.stop_when(br.mean(h, axis=1) > 0)
             h.update(h)

@@ -176,7 +176,7 @@ def test_initializers_combine(mode: str) -> None:
         (br.init.identity(), [3], "float32", br.ShapeError, "`w`.*identity"),
         (br.init.orthogonal(), [3], "float32", br.ShapeError, "two axes"),
         (br.init.uniform(1.0, 0.0), [3], "float32", br.ProgramError, "low"),
-        (br.init.normal(), [3], "int32", br.DTypeError, "real floating dtype"),
+        (br.init.normal(), [3], "int32", br.DTypeError, "real numbers"),
         (br.init.constant(np.ones(2)), [3], "float32", br.ShapeError, "`w`"),
         (lambda *_: br.constant(1.0), [3], "float32", br.ShapeError, "`w`"),
         (lambda *_: br.random.normal([3]), [3], "float32", br.ProgramError, "`random_state`"),
@@ -195,5 +195,5 @@ def test_what_does_not_fit_is_refused(
 def test_a_parameter_called_seed_is_refused_beside_random_ones() -> None:
     with br.Program():
         br.parameter("seed", [3])
-        with pytest.raises(br.ProgramError, match="another name"):
+        with pytest.raises(br.ProgramError, match="reserved name"):
             br.parameter("w", [3, 3])

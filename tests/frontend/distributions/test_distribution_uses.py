@@ -457,7 +457,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: D.MultivariateNormal([0.0]), ProgramError, "`scale_tril`, got neither"),
     (lambda: D.MultivariateNormal([0.0, 0.0], [1.0, 1.0]), ShapeError, "rank 2"),
     (lambda: D.Normal([0.0, 1.0], np.ones(3)), ShapeError, "broadcast"),
-    (lambda: D.Normal(dtype="int32").mean, DTypeError, "real numbers"),
+    (lambda: D.Normal(dtype="int32").mean, DTypeError, "real floating dtype"),
     (lambda: D.Normal().sample(["batch", None]), ShapeError, "needs a size"),
     (lambda: D.Normal([0.0, 1.0]).log_prob(np.ones(3)), ShapeError, "broadcast"),
     (lambda: D.Poisson(2.0).entropy(), ProgramError, "entropy of Poisson has no closed form"),

@@ -96,7 +96,12 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
 @pytest.mark.parametrize("shape", [lambda x: [x], lambda x: x, lambda x: (2, x)])
 @pytest.mark.parametrize("make", [br.zeros, br.random.normal, lambda shape: br.full(shape, 1)])
 def test_a_variable_is_no_size(prog: br.Program, make: Any, shape: Any) -> None:
-    parts = ("`loss` has a value in a run", "br.zeros_like", "x.shape[0]", '"batch"')
+    parts = (
+        "`loss` is a variable; a size must be known before the run",
+        "br.zeros_like",
+        "x.shape[0]",
+        '"batch"',
+    )
     refuse_here(prog, br.ShapeError, lambda: make(shape(get("loss"))), *parts)
 
 

@@ -75,7 +75,7 @@ def test_a_name_is_a_word(prog: br.Program, name: str) -> None:
         (lambda: get("x") + np.ones((2, 5), "f4"), ["add", "f32[batch,4]", "f32[2,5]"]),
         (lambda: br.concat([get("x"), get("w")], axis=1), ["concat"]),
         (lambda: br.sum(get("x"), axis=2), ["sum", "2"]),
-        (lambda: br.fc(br.permute_dims(get("x")), 3), ["fc", "batch", "number"]),
+        (lambda: br.fc(br.permute_dims(get("x")), 3), ["fc", "batch", "constant size"]),
         (lambda: br.where(get("x"), 1.0, 0.0), ["where"]),
     ],
 )
@@ -107,7 +107,7 @@ def get_type(program: br.Program, name: str) -> str:
 @pytest.mark.parametrize(
     ("build", "parts"),
     [
-        (lambda: br.parameter("p", ["batch", 3]), ["`p`", "number"]),
+        (lambda: br.parameter("p", ["batch", 3]), ["`p`", "symbolic size"]),
         (lambda: br.parameter("p", [-3]), ["-3"]),
         (lambda: br.parameter("p", [3], init=np.ones(4)), ["`p`", "f32[3]", "f32[4]"]),
         (lambda: br.parameter("p", [3], init="zeros"), ["'zeros'", "br.init"]),

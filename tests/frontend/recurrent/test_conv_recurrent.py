@@ -108,12 +108,12 @@ def test_what_does_not_fit_an_lstm_of_pictures_is_refused_at_the_users_line() ->
         refuse_here(program, error, do, *words)
 
     refused(dtype, lambda: br.layers.conv_lstm(ids, 3, 3), "conv_lstm", "int32")
-    refused(shape, lambda: br.layers.conv_lstm(flat, 3, 3), "conv_lstm", "5 axes")
+    refused(shape, lambda: br.layers.conv_lstm(flat, 3, 3), "conv_lstm", "rank 5, got 2")
     refused(shape, lambda: br.layers.conv_lstm(many, 3, 3), "axis 1")
     refused(
         shape, lambda: br.layers.conv_lstm(x, 3, 3, lengths=few), "each batch element", "few"
     )
-    refused(shape, lambda: br.layers.conv_lstm(x, 3, 3, state=(h, h)), "h of [b,3,4,4]")
+    refused(shape, lambda: br.layers.conv_lstm(x, 3, 3, state=(h, h)), "h of shape [b,3,4,4]")
     refused(wrong, lambda: br.layers.conv_lstm(x, 3, 3, state=h), "(h, c)")
     refused(wrong, lambda: br.layers.conv_lstm(x, 0, 3), "size=0")
     refused(wrong, lambda: br.layers.conv_lstm(x, 3, 3, layout="CHWN"), "CHWN")

@@ -260,7 +260,7 @@ def test_what_does_not_fit_a_recurrent_layer_is_refused_at_the_users_line() -> N
     refused(shape, lambda: br.gru(x, 8, axis=3), "gru")
     refused(shape, lambda: br.gru(x, 8, lengths=few), "gru", "few", "each batch element")
     refused(shape, lambda: br.gru(x, 8, lengths=many), "integer vector", "many")
-    refused(shape, lambda: br.gru(x, 8, state=state), "gru", "h of [b,8]", "f32[b,5]")
+    refused(shape, lambda: br.gru(x, 8, state=state), "gru", "h of shape [b,8]", "f32[b,5]")
     refused(shape, lambda: br.lstm(x, 8, state=(pair, pair)), "lstm", "[b,8]", "pair")
     refused(dtype, lambda: br.gru(x, 8, state=double), "float32", "float64")
     refused(wrong, lambda: br.lstm(x, 8, state=double), "lstm", "(h, c)")
@@ -268,9 +268,13 @@ def test_what_does_not_fit_a_recurrent_layer_is_refused_at_the_users_line() -> N
     refused(wrong, lambda: br.layers.simple_rnn(x, 8, layers=0), "simple_rnn", "layers=0")
     refused(br.UnknownNameError, lambda: br.layers.simple_rnn(x, 8, act="tan_h"), "tanh")
     refused(wrong, lambda: br.gru(x, 8, name="a/b"), "a/b")
-    refused(shape, lambda: br.layers.lstm_cell(step, (h, state)), "lstm_cell", "c of [b,8]")
+    refused(
+        shape, lambda: br.layers.lstm_cell(step, (h, state)), "lstm_cell", "c of shape [b,8]"
+    )
     refused(wrong, lambda: br.layers.lstm_cell(step, h), "lstm_cell", "(h, c)")
-    refused(shape, lambda: br.layers.gru_cell(step, h, np.ones([4, 8], "f4")), "w of [4,24]")
+    refused(
+        shape, lambda: br.layers.gru_cell(step, h, np.ones([4, 8], "f4")), "w of shape [4,24]"
+    )
     refused(
         wrong,
         lambda: br.layers.gru_cell(step, h, b_reset=True, reset_after=False),

@@ -272,7 +272,7 @@ BAD: list[tuple[Any, str]] = [
     ({"step": lambda ids, s: s}, "must return a pair"),
     ({"step": lambda ids, s: (br.zeros([3]), s)}, r"\[rows, vocabulary\]"),
     ({"step": lambda ids, s: (br.zeros([7, 5]), s)}, "batch size mismatch of logits and ids"),
-    ({"step": lambda ids, s: (br.zeros([3, 5]), s[:, :2])}, "changes its type"),
+    ({"step": lambda ids, s: (br.zeros([3, 5]), s[:, :2])}, "changes the type"),
     ({"init": {"a": br.zeros, "b": 1}}, "a"),
     ({"step": 3}, "expects a function as step"),
 ]

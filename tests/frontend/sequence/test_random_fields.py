@@ -134,10 +134,10 @@ def test_what_does_not_fit_a_field_is_refused_at_the_users_line() -> None:
 
     refused(dtype, lambda: field(ids, y), "conditional_random_field", "int32")
     refused(dtype, lambda: field(x, flat), "integer labels", "float32")
-    refused(shape, lambda: field(flat, y), "rows, steps and tags")
+    refused(shape, lambda: field(flat, y), "rows, steps, tags")
     refused(shape, lambda: field(x, longer), "labels of shape", "longer")
     refused(shape, lambda: field(x, y, lengths=few), "each batch element", "few")
-    refused(shape, lambda: field(x, y, np.ones([2, 2], "f4")), "transitions of [3,3]")
+    refused(shape, lambda: field(x, y, np.ones([2, 2], "f4")), "transitions of shape [3,3]")
     refused(br.ProgramError, lambda: field(x, y, reduction="avg"), "avg")
     refused(shape, lambda: br.layers.viterbi(x, lengths=few), "viterbi", "few")
     refused(dtype, lambda: br.layers.viterbi(ids), "viterbi", "int32")

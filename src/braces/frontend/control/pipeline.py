@@ -79,7 +79,7 @@ def pipeline(
     if not callable(cast("Any", stage)):
         raise ProgramError(f"expected a function for a stage, got {stage!r:.60}.")
     if type(stages) is not int or stages < 1:
-        raise ProgramError(f"expected a positive integer for `stages`, got {stages!r:.40}.")
+        raise ProgramError(f"expected a positive integer, got stages={stages!r:.40}.")
     part_vars = [as_var(part) for part in tree_leaves(parts)]
     firsts = [_first(part) for part in part_vars]
     waiting = [_repeat(first, stages) for first in firsts]

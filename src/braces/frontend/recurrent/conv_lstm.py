@@ -215,7 +215,7 @@ def conv_lstm(
     x = check_floats(what, x)
     _check_layout(what, x, layout, 5)
     if size < 1:
-        raise ProgramError(f"{what} expects size= of at least 1, got {size}.")
+        raise ProgramError(f"{what} expects a size of at least 1, got size={size}.")
     steps_index, channels = time_axis(what, x, axis), layout.index("C")
     picture = (*x.shape[:steps_index], *x.shape[steps_index + 1 :])
     row_counts = None if lengths is None else check_row_lengths(what, x, picture, lengths)

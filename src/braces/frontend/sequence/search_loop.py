@@ -69,7 +69,7 @@ class Search:
         if isinstance(start, int) and not isinstance(start, bool):
             if rows is None:
                 raise ProgramError(
-                    f"{what} has no batch size: neither the state nor start= has a batch axis.",
+                    f"{what} has no batch size: the state and `start` have no batch axis.",
                     fix=f"For one sequence write start=[{start}]; for a batch, "
                     f"start=br.full([x.shape[0]], {start}).",
                 )
