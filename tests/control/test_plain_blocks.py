@@ -107,7 +107,7 @@ def test_a_name_outside_does_not_hide_what_a_block_binds() -> None:
         with br.block("a"):
             y = br.tanh(x, name="y")
         br.sin(x, name="a/y")
-        with pytest.raises(br.DuplicateNameError, match="already bound"):
+        with pytest.raises(br.DuplicateNameError, match="duplicate variable"):
             y * 2.0
 
 
@@ -441,7 +441,7 @@ def foreign(x: br.Var) -> None:
         (lambda x: br.block(""), br.ProgramError, "invalid name"),
         (lambda x: br.block(7), br.ProgramError, "block cannot take name=7"),
         (empty, br.ProgramError, "`a` is empty"),
-        (twice, br.DuplicateNameError, "`a/w` already"),
+        (twice, br.DuplicateNameError, "duplicate parameter `a/w`"),
         (used_while_open, br.ProgramError, "still open"),
         (entered_again, br.ProgramError, "already defined"),
         (lambda x: built(x)(x, x), br.ProgramError, "takes 1 positional inputs here, got 2"),

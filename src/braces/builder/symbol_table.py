@@ -166,7 +166,7 @@ class SymbolTable:
             )
         if name in self.vars:
             raise DuplicateNameError(
-                f"`{name}` is already bound in this block.",
+                f"duplicate variable `{name}` in this block.",
                 given=f"{name}: {self.vars[name].type}",
                 fix="Choose another name; a block binds each name once.",
             )
@@ -312,9 +312,7 @@ class SymbolTable:
         info = self.find_var(name)
         if info is None:
             visible = [name for table in self.chain() for name in table.vars]
-            raise UnknownNameError(
-                f"There is no variable `{name}`.", fix=suggest(name, visible)
-            )
+            raise UnknownNameError(f"unknown variable `{name}`.", fix=suggest(name, visible))
         return info
 
     def table_of(self, name: str) -> SymbolTable | None:

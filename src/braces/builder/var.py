@@ -202,7 +202,7 @@ def main_var(program: Builder, name: str) -> Var:
     """
     table = program.table
     if name not in table.vars and not table.show(name):
-        message = f"There is no variable `{name}` in the main block."
+        message = f"unknown variable `{name}` in the main block."
         raise UnknownNameError(message, fix=suggest(name, program.infos))
     return var_of(program, table, name)
 

@@ -404,7 +404,7 @@ def test_a_derivative_is_one_more_result(
     said = as_json(capsys, "--after", "jvp:y,x,other", str(path))["programs"]["program"]
     assert said["gives"] == {"y": "f32[3]", "y_tangent": "f32[3]"}
     assert main(["show", "--after", "gradients:u,x", str(path)]) == 1
-    assert "no variable `u`" in capsys.readouterr().err
+    assert "unknown variable `u`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

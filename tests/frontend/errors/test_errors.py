@@ -21,7 +21,7 @@ HERE = f"{Path(__file__).name}:"
 
 
 def test_an_unknown_variable_suggests_the_nearest(prog: br.Program) -> None:
-    unknown = "no variable `los`"
+    unknown = "unknown variable `los`"
     refuse_here(prog, KeyError, lambda: br.get_variable("los"), unknown, "mean `loss`")
 
 
@@ -44,7 +44,7 @@ def test_an_unknown_operator_function_suggests_the_nearest() -> None:
     ids=["data", "parameter", "again", "state", "operator"],
 )
 def test_a_name_is_bound_once(prog: br.Program, bind: Callable[[], Any]) -> None:
-    refuse_here(prog, br.DuplicateNameError, bind, "already", "f32[")
+    refuse_here(prog, br.DuplicateNameError, bind, "duplicate variable", "f32[")
 
 
 def test_a_layer_is_named_once(prog: br.Program) -> None:

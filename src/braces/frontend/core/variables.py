@@ -147,7 +147,7 @@ def _define(
             return slice_
     if table.find_var(name) is not None:
         raise DuplicateNameError(
-            f"There is a variable `{name}` already.",
+            f"duplicate variable `{name}`.",
             given=f"{name}: {table.type_of(name)}",
             fix=f"Use br.get_variable({name!r}) to share it.",
         )
