@@ -45,7 +45,8 @@ class DefinitionRules:
 
         Its parameters are the values that it reads: inputs, outputs, and `NAME_grad` for the
         cotangents of outputs. It returns one cotangent for each input, or for the first one
-        only if it is annotated to return a single `Tensor`.
+        only if it is annotated to return a single `Tensor`. A lambda expression is allowed: its
+        parameters are arrays, and it returns the cotangent of the first input.
 
         Example:
             >>> import braces as br

@@ -120,6 +120,7 @@ def _repeat_count(base: OpDef, once: Size | None, beside: Types) -> Size | None:
 
 def make_written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     """Return the gradient of an operator with a written kernel; see `DefinitionRules.vjp`."""
+    _annotate_lambda(kernel, f"{base.stem}_vjp")
     inputs, kernel_attrs = read_signature(kernel)
     roles = {spec.name: spec.role for spec in base.attrs}
     attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in kernel_attrs)
@@ -138,6 +139,14 @@ def make_written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
         axes_rule=derive_axis_rule(base.axes_rule, slots, outputs, suffix, cotangents),
         cotangents=cotangents, operations=2 * _factor(base),
     )  # fmt: skip
+
+
+def _annotate_lambda(kernel: Callable[..., Any], name: str) -> None:
+    """Name a lambda expression, and annotate its parameters as arrays."""
+    function = inspect.unwrap(kernel)
+    if getattr(function, "__name__", "") == "<lambda>":
+        function.__annotations__ = dict.fromkeys(inspect.signature(kernel).parameters, "Tensor")
+        function.__name__ = kernel.__name__ = name
 
 
 def _factor(base: OpDef) -> int:

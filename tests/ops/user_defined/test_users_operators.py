@@ -62,6 +62,19 @@ def test_a_written_gradient_kernel_is_what_gradients_use(mode: str) -> None:
     np.testing.assert_array_equal(got, np.where(np.abs(X) <= 1, 3, 0))
 
 
+def test_a_gradient_kernel_may_be_a_lambda_expression(mode: str) -> None:
+    @own
+    def users_cube(x: br.Tensor) -> br.Tensor:
+        return x**3
+
+    users_cube.vjp(lambda x, out_grad: 3 * x**2 * out_grad)
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        (grad,) = br.gradients([br.sum(users_cube(x))], [x])
+    np.testing.assert_allclose(run(mode, program, [grad])[0], 3 * X**2, rtol=1e-6)
+    assert users_cube.definition.vjp_rule.kernel.__name__.endswith("_vjp")
+
+
 def test_a_gradient_written_as_a_program_is_differentiated_again(mode: str) -> None:
     @own
     def users_scaled_cube(x: br.Tensor, w: br.Tensor, *, scale: float = 1.0) -> br.Tensor:

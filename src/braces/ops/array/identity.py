@@ -60,10 +60,7 @@ def infer_identity(context: InferenceContext, x: Type) -> Type:
     return x
 
 
-@identity.gradient
-def identity_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent passes through."""
-    return {"x": g.out_grad}
+identity.gradient(lambda g: {"x": g.out_grad})
 
 
 register_linear(identity)
@@ -147,10 +144,7 @@ def shape_differs(x: Tensor, *, shape: Shape) -> Any:
     return False
 
 
-@ensure_shape.gradient
-def ensure_shape_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent, in the sizes of `x`."""
-    return {"x": emit("ensure_shape", g.out_grad, shape=g["x"].shape)}
+ensure_shape.gradient(lambda g: {"x": emit("ensure_shape", g.out_grad, shape=g["x"].shape)})
 
 
 register_linear(ensure_shape)

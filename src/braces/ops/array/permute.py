@@ -129,10 +129,7 @@ def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
     return jnp.swapaxes(x, axis1, axis2)
 
 
-@swapaxes.gradient
-def swapaxes_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent with the axes exchanged again."""
-    return {"x": emit("swapaxes", g.out_grad, **g.attrs)}
+swapaxes.gradient(lambda g: {"x": emit("swapaxes", g.out_grad, **g.attrs)})
 
 
 @op(
@@ -183,10 +180,7 @@ def flip_of_rows(view: RowView, count: str) -> Op:
     )
 
 
-@flip.gradient
-def flip_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent reversed."""
-    return {"x": emit("flip", g.out_grad, axis=g.attrs["axis"])}
+flip.gradient(lambda g: {"x": emit("flip", g.out_grad, axis=g.attrs["axis"])})
 
 
 def roll_axis_map(types: Types, attrs: Attrs) -> AxisMap:

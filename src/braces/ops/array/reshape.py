@@ -271,10 +271,7 @@ def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
     return jnp.expand_dims(x, axis)
 
 
-@expand_dims.gradient
-def expand_dims_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent without the new axes."""
-    return {"x": emit("squeeze", g.out_grad, axis=g.attrs["axis"])}
+expand_dims.gradient(lambda g: {"x": emit("squeeze", g.out_grad, axis=g.attrs["axis"])})
 
 
 @op(
@@ -388,10 +385,7 @@ def infer_broadcast_to(context: InferenceContext, x: TensorType, *, shape: Shape
     return x.with_shape(tuple(map(context.unifier.resolve, wanted)))
 
 
-@broadcast_to.gradient
-def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent summed over the repeated axes."""
-    return {"x": sum_to(g.out_grad, g["x"])}
+broadcast_to.gradient(lambda g: {"x": sum_to(g.out_grad, g["x"])})
 
 
 register_linear(reshape, flatten, expand_dims, squeeze, broadcast_to)

@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, as_floating, real_function, real_valued
+from braces.ops.common.rules import as_floating, real_function, real_valued
 from braces.ops.elementwise.elementwise_derivatives import by_precision
 from braces.ops.elementwise.unary import WITH_INTEGERS
 
@@ -25,10 +25,7 @@ def sin(x: Tensor) -> Tensor:
     return jnp.sin(as_floating(x))
 
 
-@sin.gradient
-def sin_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * cos(x)."""
-    return {"x": g.out_grad * emit("cos", g["x"])}
+sin.gradient(lambda g: {"x": g.out_grad * emit("cos", g["x"])})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -40,10 +37,7 @@ def cos(x: Tensor) -> Tensor:
     return jnp.cos(as_floating(x))
 
 
-@cos.gradient
-def cos_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = -out_grad * sin(x)."""
-    return {"x": -(g.out_grad * emit("sin", g["x"]))}
+cos.gradient(lambda g: {"x": -(g.out_grad * emit("sin", g["x"]))})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -56,11 +50,7 @@ def tan(x: Tensor) -> Tensor:
     return jnp.tan(as_floating(x))
 
 
-@tan.vjp
-@in_float32
-def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * (1 + out^2)."""
-    return out_grad * (1 + out * out)
+tan.vjp(in_float32(lambda out, out_grad: out_grad * (1 + out * out)))
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -76,11 +66,7 @@ def arcsin(x: Tensor) -> Tensor:
     return jnp.arcsin(as_floating(x))
 
 
-@arcsin.vjp
-@in_float32
-def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad / sqrt(1 - x^2)."""
-    return out_grad * lax.rsqrt(1 - x * x)
+arcsin.vjp(in_float32(lambda x, out_grad: out_grad * lax.rsqrt(1 - x * x)))
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -96,11 +82,7 @@ def arccos(x: Tensor) -> Tensor:
     return jnp.arccos(as_floating(x))
 
 
-@arccos.vjp
-@in_float32
-def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = -out_grad / sqrt(1 - x^2)."""
-    return -out_grad * lax.rsqrt(1 - x * x)
+arccos.vjp(in_float32(lambda x, out_grad: -out_grad * lax.rsqrt(1 - x * x)))
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -116,11 +98,7 @@ def arctan(x: Tensor) -> Tensor:
     return jnp.arctan(as_floating(x))
 
 
-@arctan.vjp
-@in_float32
-def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad / (1 + x^2)."""
-    return out_grad / (1 + x * x)
+arctan.vjp(in_float32(lambda x, out_grad: out_grad / (1 + x * x)))
 
 
 # ---- hyperbolic and error functions ----------------------------------------------------------
@@ -135,10 +113,7 @@ def sinh(x: Tensor) -> Tensor:
     return jnp.sinh(as_floating(x))
 
 
-@sinh.gradient
-def sinh_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * cosh(x)."""
-    return {"x": g.out_grad * emit("cosh", g["x"])}
+sinh.gradient(lambda g: {"x": g.out_grad * emit("cosh", g["x"])})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -150,10 +125,7 @@ def cosh(x: Tensor) -> Tensor:
     return jnp.cosh(as_floating(x))
 
 
-@cosh.gradient
-def cosh_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * sinh(x)."""
-    return {"x": g.out_grad * emit("sinh", g["x"])}
+cosh.gradient(lambda g: {"x": g.out_grad * emit("sinh", g["x"])})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -209,8 +181,4 @@ def erf(x: Tensor) -> Tensor:
     return lax.erf(as_floating(x))
 
 
-@erf.vjp
-@in_float32
-def erf_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * 2 / sqrt(pi) * exp(-x^2)."""
-    return out_grad * (2 / math.sqrt(math.pi)) * jnp.exp(-x * x)
+erf.vjp(in_float32(lambda x, out_grad: out_grad * (2 / math.sqrt(math.pi)) * jnp.exp(-x * x)))

@@ -32,10 +32,7 @@ def negative(x: Tensor) -> Tensor:
     return jnp.negative(x)
 
 
-@negative.gradient
-def negative_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = -out_grad."""
-    return {"x": -g.out_grad}
+negative.gradient(lambda g: {"x": -g.out_grad})
 
 
 @op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
@@ -81,10 +78,7 @@ def square(x: Tensor) -> Tensor:
     return jnp.square(x)
 
 
-@square.gradient
-def square_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = 2 * x * out_grad."""
-    return {"x": g.out_grad * (g["x"] * 2.0)}
+square.gradient(lambda g: {"x": g.out_grad * (g["x"] * 2.0)})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -96,11 +90,7 @@ def reciprocal(x: Tensor) -> Tensor:
     return jnp.reciprocal(as_floating(x))
 
 
-@reciprocal.vjp
-@in_float32
-def reciprocal_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = -out_grad * out^2."""
-    return -out_grad * (out * out)
+reciprocal.vjp(in_float32(lambda out, out_grad: -out_grad * (out * out)))
 
 
 # ---- roots, exponentials, logarithms ---------------------------------------------------------
@@ -131,11 +121,7 @@ def rsqrt(x: Tensor) -> Tensor:
     return lax.rsqrt(as_floating(x))
 
 
-@rsqrt.vjp
-@in_float32
-def rsqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = -out_grad * out^3 / 2."""
-    return -0.5 * out_grad * (out * out * out)
+rsqrt.vjp(in_float32(lambda out, out_grad: -0.5 * out_grad * (out * out * out)))
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -147,10 +133,7 @@ def exp(x: Tensor) -> Tensor:
     return jnp.exp(as_floating(x))
 
 
-@exp.gradient
-def exp_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * out."""
-    return {"x": g.out_grad * g["out"]}
+exp.gradient(lambda g: {"x": g.out_grad * g["out"]})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -180,10 +163,7 @@ def log(x: Tensor) -> Tensor:
     return jnp.log(as_floating(x))
 
 
-@log.gradient
-def log_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad / x."""
-    return {"x": g.out_grad / g["x"]}
+log.gradient(lambda g: {"x": g.out_grad / g["x"]})
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -195,11 +175,7 @@ def log1p(x: Tensor) -> Tensor:
     return jnp.log1p(as_floating(x))
 
 
-@log1p.vjp
-@in_float32
-def log1p_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad / (1 + x)."""
-    return out_grad / (1 + x)
+log1p.vjp(in_float32(lambda x, out_grad: out_grad / (1 + x)))
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -211,11 +187,7 @@ def log2(x: Tensor) -> Tensor:
     return jnp.log2(as_floating(x))
 
 
-@log2.vjp
-@in_float32
-def log2_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad / (x * log(2))."""
-    return out_grad / (x * math.log(2))
+log2.vjp(in_float32(lambda x, out_grad: out_grad / (x * math.log(2))))
 
 
 # ---- rounding --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from braces.builder.append import emit
-from braces.builder.var import Var
 from braces.define.axes.axis_rules import mix_all_axes
 from braces.define.decorator import Tensor, op
 from braces.define.type_inference import InferenceContext
@@ -12,7 +11,7 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
 from braces.ops.common.linear_jvp import register_linear
-from braces.ops.common.rules import Backward, first_dtype
+from braces.ops.common.rules import first_dtype
 
 MATRICES = (
     "x=f32[3,4]",
@@ -65,16 +64,10 @@ def triu(x: Tensor, *, k: int = 0) -> Tensor:
     return jnp.triu(x, k)
 
 
-@tril.gradient
-def tril_gradient(g: Backward) -> dict[str, Var]:
-    """The lower triangle of the cotangent."""
-    return {"x": emit("tril", g.out_grad, k=g.attrs["k"])}
+tril.gradient(lambda g: {"x": emit("tril", g.out_grad, k=g.attrs["k"])})
 
 
-@triu.gradient
-def triu_gradient(g: Backward) -> dict[str, Var]:
-    """The upper triangle of the cotangent."""
-    return {"x": emit("triu", g.out_grad, k=g.attrs["k"])}
+triu.gradient(lambda g: {"x": emit("triu", g.out_grad, k=g.attrs["k"])})
 
 
 @op(

@@ -108,10 +108,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
     return jnp.matrix_transpose(x)
 
 
-@matrix_transpose.gradient
-def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent, transposed back."""
-    return {"x": emit("matrix_transpose", g.out_grad)}
+matrix_transpose.gradient(lambda g: {"x": emit("matrix_transpose", g.out_grad)})
 
 
 # ---- matrix products -------------------------------------------------------------------------

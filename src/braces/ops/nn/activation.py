@@ -243,11 +243,7 @@ def softplus(x: Tensor) -> Tensor:
     return jax.nn.softplus(as_floating(x))
 
 
-@softplus.vjp
-@in_float32
-def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * sigmoid(x)."""
-    return out_grad * jax.nn.sigmoid(x)
+softplus.vjp(in_float32(lambda x, out_grad: out_grad * jax.nn.sigmoid(x)))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
@@ -260,11 +256,7 @@ def softsign(x: Tensor) -> Tensor:
     return jax.nn.soft_sign(as_floating(x))
 
 
-@softsign.vjp
-@in_float32
-def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad / (1 + abs(x))^2."""
-    return out_grad / jnp.square(1 + jnp.abs(x))
+softsign.vjp(in_float32(lambda x, out_grad: out_grad / jnp.square(1 + jnp.abs(x))))
 
 
 # ---- gated -----------------------------------------------------------------------------------

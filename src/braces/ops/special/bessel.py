@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from braces.builder.append import emit
-from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, as_floating, real_function
+from braces.ops.common.rules import as_floating, real_function
 from braces.ops.elementwise.unary import UNARY
 
 function = op(axes="... -> ...", dtypes=real_function, operations=120, examples=UNARY[:2])
@@ -27,10 +26,7 @@ def i0(x: Tensor) -> Tensor:
     return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
 
 
-@i0.gradient
-def i0_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * i1(x)."""
-    return {"x": g.out_grad * emit("i1", g["x"])}
+i0.gradient(lambda g: {"x": g.out_grad * emit("i1", g["x"])})
 
 
 @function
