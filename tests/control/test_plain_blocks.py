@@ -439,7 +439,7 @@ def foreign(x: br.Var) -> None:
     [
         (lambda x: br.block("a/b"), br.ProgramError, "invalid block name"),
         (lambda x: br.block(""), br.ProgramError, "invalid name"),
-        (lambda x: br.block(7), br.ProgramError, "block cannot take name=7"),
+        (lambda x: br.block(7), br.ProgramError, "block: invalid argument name=7"),
         (empty, br.ProgramError, "`a` is empty"),
         (twice, br.DuplicateNameError, "duplicate parameter `a/w`"),
         (used_while_open, br.ProgramError, "still open"),

@@ -75,7 +75,7 @@ class Registry:
         """
         if definition.type in self.definitions:
             raise OpDefinitionError(
-                f"There is an operator `{definition.type}` already.",
+                f"Duplicate operator `{definition.type}`.",
                 fix="Choose another name for the function.",
             )
         self.definitions[definition.type] = definition
@@ -105,7 +105,7 @@ class Registry:
         definition = self.find(type)
         if definition is None:
             raise UnknownNameError(
-                f"There is no operator `{type}`.", fix=suggest(type, self.definitions)
+                f"Unknown operator `{type}`.", fix=suggest(type, self.definitions)
             )
         return definition
 
@@ -279,13 +279,13 @@ def _check_dtypes(name: str, dtypes: object, axes: AxisSpec) -> None:
         return
     if axes is None:
         raise OpDefinitionError(
-            f"{name} says its dtypes, but not its axes, which tell the shapes.",
-            fix="Say axes='... -> ...', or leave both to the kernel.",
+            f"{name}: dtypes= requires axes=, which determines the shapes.",
+            fix="Declare axes='... -> ...', or omit dtypes= to infer both from the kernel.",
         )
     if not callable(dtypes):
         raise OpDefinitionError(
-            f"{name}: dtypes={dtypes!r:.80} is no function.",
-            fix="Say dtypes=lambda operator, x: 'float32', with the dtype of each input.",
+            f"{name}: expected a function for `dtypes`, got {dtypes!r:.80}.",
+            fix="Pass dtypes=lambda operator, x: 'float32', with a parameter for each input.",
         )
 
 
@@ -295,30 +295,33 @@ def _check_declarations(definition: OpDef) -> None:
     only, uniform = definition.changes_only, definition.uniform
 
     def refuse(what: str, fix: str) -> None:
-        raise OpDefinitionError(f"{definition.type} {what}.", fix=fix)
+        raise OpDefinitionError(f"{definition.type}: {what}.", fix=fix)
 
     _check_counts(definition, refuse)
     if definition.neutral and (len(inputs) != 2 or not definition.neutral.keys() <= {*inputs}):
-        refuse("says what is neutral in inputs that it has not", "It must be one of two.")
+        refuse("neutral= requires two inputs and names of these", "Name one of two inputs.")
     if isinstance(uniform, str) and uniform not in [spec.name for spec in attrs]:
-        refuse(f"has no attribute `{uniform}`, which uniform= says", "Name one that it has.")
+        refuse(f"unknown attribute `{uniform}` in uniform=", "Name an attribute.")
     if only and (len(inputs) != 1 or len(definition.outputs) != 1):
-        refuse(f"says changes_only={only!r}", "It must have one input and one output.")
+        refuse(f"invalid changes_only={only!r}", "Declare one input and one output.")
     if only not in ("", *CHANGES):
-        refuse(f"says changes_only={only!r}", f"Say one of {', '.join(CHANGES)}.")
+        refuse(f"unknown changes_only={only!r}", f"Use one of {', '.join(CHANGES)}.")
     if only == AXES and definition.axes_rule is None:
-        refuse("says that it changes the axes alone", "Say axes=, which tells their order.")
+        refuse(f"changes_only={only!r} requires axes=", "Declare the order in axes=.")
     if definition.training_only and "Training" not in definition.roles:
-        refuse("has no attribute that is `Training`", "Say training_only= of one that has.")
+        refuse("training_only= requires a `Training` attribute", "Annotate it as Training.")
     if definition.joins and definition.joins not in [spec.name for spec in attrs]:
-        refuse(f"has no attribute `{definition.joins}`, which joins= says", "Name an axis.")
+        refuse(f"unknown attribute `{definition.joins}` in joins=", "Name an axis attribute.")
 
 
 def _check_counts(definition: OpDef, refuse: Callable[[str, str], None]) -> None:
     """Check the declared work of an operator against its parameters."""
     operations, picks = definition.operations, definition.picks
     if not {*picks} <= definition.input_slots.keys():
-        refuse(f"says picks={picks!r}, which are no inputs", "Name inputs: picks=('x',).")
+        refuse(f"unknown input in picks={picks!r}", "Name inputs: picks=('x',).")
     number = 0 if operations is None or callable(operations) else cast("Any", operations)
     if type(number) is not int or number < 0:
-        refuse(f"says operations={operations!r:.80}", "Say a number from 0, or a function.")
+        refuse(
+            f"invalid operations={operations!r:.80}",
+            "Pass a nonnegative integer, or a function.",
+        )

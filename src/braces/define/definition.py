@@ -282,7 +282,7 @@ class OpDef:
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
     ) -> dict[str, tuple[Type, ...]]:
         """Infer the outputs of an operator with blocks; `outer` has the types of captures."""
-        raise OpDefinitionError(f"{self.type} owns blocks and does not infer them.")
+        raise OpDefinitionError(f"{self.type}: missing type inference of blocks.")
 
     def bind_attrs(self, attrs: Mapping[str, Any]) -> dict[str, Attr]:
         """Return all attributes, with defaults, converted to their kinds.
@@ -295,7 +295,8 @@ class OpDef:
         for name, value in bound.items():
             if value is REQUIRED:
                 raise ProgramError(
-                    f"{self.type} needs `{name}=`.", fix=f"It is {specs[name].kind}."
+                    f"{self.type}: missing attribute `{name}`.",
+                    fix=f"Pass `{name}=` as {specs[name].kind}.",
                 )
         return bound
 
@@ -309,7 +310,7 @@ class OpDef:
         for name in attrs:
             if name not in specs:
                 raise ProgramError(
-                    f"{self.type} has no attribute `{name}`.", fix=suggest(name, specs)
+                    f"{self.type}: unknown attribute `{name}`.", fix=suggest(name, specs)
                 )
         for name, value in attrs.items():
             kind = specs[name].kind

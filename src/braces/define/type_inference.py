@@ -181,7 +181,7 @@ def _reject_stored(definition: OpDef, types: Types) -> None:
             dtype = (type_.element if isinstance(type_, ListType) else type_).dtype
             if is_stored(dtype):
                 raise DTypeError(
-                    f"{definition.type} does not compute with {dtype}, which is only stored.",
+                    f"{definition.type}: unsupported storage-only dtype {dtype}.",
                     given=f"{slot}: {type_}",
                     fix="Cast it first: br.cast(x, 'float32').",
                 )
@@ -193,8 +193,8 @@ def _reject_narrow(definition: OpDef, attrs: Attrs) -> None:
         dtype = attrs[name]
         if isinstance(dtype, np.dtype) and is_narrow(dtype):
             raise DTypeError(
-                f"{definition.type} makes no {dtype}, which is only stored.",
-                fix=f"Make another dtype, and cast that: br.cast(x, {dtype.name!r}).",
+                f"{definition.type}: unsupported storage-only output dtype {dtype}.",
+                fix=f"Use another dtype, and cast the result: br.cast(x, {dtype.name!r}).",
             )
 
 
@@ -285,15 +285,15 @@ def _types_by_axes(
     )
     if shapes is None or not shapes.keys() >= set(definition.output_names):
         raise OpDefinitionError(
-            f"{definition.type}: the axes do not tell the shapes of its outputs.",
-            fix="Name an axis that no input has like the attribute that tells its size, or "
-            "write the inference: @NAME.infer.",
+            f"{definition.type}: axes= does not determine the shapes of the outputs.",
+            fix="Give each new axis the name of the attribute that is its size, or define the "
+            "type inference with @NAME.infer.",
         )
     if len(dtypes) != len(definition.output_names):
         raise OpDefinitionError(
-            f"{definition.type}: its dtypes are {len(dtypes)}, its outputs "
-            f"{len(definition.output_names)}.",
-            fix="Let the function give a dtype for each output.",
+            f"{definition.type}: dtypes= returned {len(dtypes)} dtypes for "
+            f"{len(definition.output_names)} outputs.",
+            fix="Return one dtype for each output.",
         )
     return {
         slot: tuple([TensorType(dtype, shape) for shape in shapes[slot]])
@@ -343,9 +343,9 @@ def _check_against_axes(
             expected = type_.with_shape(shape)
             if not unifies(expected, type_, unifier.copy()):
                 raise OpDefinitionError(
-                    f"{definition.type}: by its axes, {slot} is {expected}; the kernel makes "
-                    f"{type_} of it.",
-                    fix="Say in axes=... what the kernel does; `!` is for axes that change.",
+                    f"{definition.type}: expected {expected} for `{slot}` from axes=, got "
+                    f"{type_} from the kernel.",
+                    fix="Declare the kernel's axes in axes=; append `!` to axes that change.",
                 )
 
 
@@ -391,9 +391,9 @@ def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) ->
         for value in values:
             if not isinstance(value, jax.ShapeDtypeStruct):
                 raise OpDefinitionError(
-                    f"{definition.type}: the kernel returns no array for {slot}.",
+                    f"{definition.type}: expected an array for `{slot}` from the kernel.",
                     given=f"{type(value).__name__}: {value!r:.80}",
-                    fix="Return an array for each output, in the order of outputs=....",
+                    fix="Return an array for each output, in the order of outputs=.",
                 )
 
 

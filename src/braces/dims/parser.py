@@ -24,7 +24,9 @@ def parse_size(text: str) -> Size:
         True
     """
     if len(text) > LONGEST_TEXT:
-        raise FileFormatError("A dimension is written with too many characters.")
+        raise FileFormatError(
+            f"A size expression has {len(text)} characters; the limit is {LONGEST_TEXT}."
+        )
     return _parse_cached(text)
 
 
@@ -52,7 +54,7 @@ class _Reader:
 
     def error(self) -> FileFormatError:
         return FileFormatError(
-            f"`{self.text:.80}` is not a dimension.", fix="Write as `2*b + 1`."
+            f"Invalid size expression `{self.text:.80}`.", fix="Write it like `2*b + 1`."
         )
 
     def peek(self) -> str | None:

@@ -15,7 +15,7 @@ HIGHEST_POWER = 64
 """Maximum number of factors of a term."""
 LARGEST_NUMBER = (1 << 63) - 1
 
-_WAY_OUT = "Give such a size a name of its own, as a dimension of fed data."
+_WAY_OUT = "Declare a named dimension of a fed array for this size."
 
 
 def format_terms(terms: Sequence[tuple[Sequence[object], int]]) -> str:
@@ -38,9 +38,8 @@ def format_monomial(monomial: Sequence[object]) -> str:
 def _term_text(monomial: Sequence[object], factor: int) -> str:
     if abs(factor) > LARGEST_NUMBER or len(monomial) > HIGHEST_POWER:
         raise ShapeError(
-            f"A size has the term {factor}*{format_monomial(monomial[:4]):.80}…, "
-            "which is too large.",
-            fix=f"A factor has 63 bits, and a term {HIGHEST_POWER} sizes.",
+            f"Term {factor}*{format_monomial(monomial[:4]):.80}… of a size is too large.",
+            fix=f"Use coefficients of at most 63 bits, and at most {HIGHEST_POWER} factors.",
         )
     powers = [f"{a}^{n}" if n > 1 else str(a) for a, n in Counter(monomial).items()]
     sign = {1: "", -1: "-"}.get(factor, f"{factor}*")
@@ -65,13 +64,14 @@ def check_depth(depth: int, text: str) -> int:
     """
     if depth > DEEPEST_NESTING:
         raise ShapeError(
-            f"A size nests more than {DEEPEST_NESTING} functions: `{text:.80}…`.", fix=_WAY_OUT
+            f"A size has more than {DEEPEST_NESTING} nested functions: `{text:.80}…`.",
+            fix=_WAY_OUT,
         )
     return depth
 
 
 def _too_long(how_long: str, shown: str = "") -> ShapeError:
     return ShapeError(
-        f"A size has {how_long}, and {LONGEST_TEXT} characters are the most{shown}.",
+        f"A size has {how_long}; the limit is {LONGEST_TEXT} characters{shown}.",
         fix=_WAY_OUT,
     )

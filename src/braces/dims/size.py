@@ -99,7 +99,7 @@ class Dim(Divisible):
             ShapeError: The name is not valid for a dimension.
         """
         if not _NAME.fullmatch(name):
-            raise ShapeError(f"{name!r:.80} is not a name for a dimension.", fix="Use a word.")
+            raise ShapeError(f"Invalid dimension name {name!r:.80}.", fix="Use an identifier.")
         return of_atom(name)
 
     @property
@@ -331,7 +331,7 @@ def call(name: str, left: Size, right: Size) -> Size:
         (floordiv(b + 1, 4), floordiv(b + 1, 2))
     """
     if right == 0 and name in ("floordiv", "mod"):
-        raise ShapeError(f"Cannot compute {name}({left}, {right}).")
+        raise ShapeError(f"Division by zero in {name}({left}, {right}).")
     if isinstance(left, int) and isinstance(right, int):
         return SIZE_FUNCTIONS[name](left, right)
     return _SIMPLE[name](left, right)

@@ -361,7 +361,7 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
             "missing loops for the lengths `x`.",
             "write ragged_steps:LENGTHS,LOOP",
         ),
-        ("checkpoint:x", "cannot take every='x'", "write checkpoint:TRIPS,LOOP"),
+        ("checkpoint:x", "invalid argument every='x'", "write checkpoint:TRIPS,LOOP"),
     ],
 )
 def test_a_pass_without_the_words_that_it_needs_is_bad_usage_with_the_way_out(

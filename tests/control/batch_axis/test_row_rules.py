@@ -42,9 +42,9 @@ def test_the_rules_name_no_operator() -> None:
     ("said", "told"),
     [
         ("... ->", None),
-        ("..., ... -> ...", "not one term for each of x, out"),
-        ("... -> ... <n>", "has '<n>'"),
-        ({"y": 0}, "there is no input 'y'"),
+        ("..., ... -> ...", "expected one term for each of x, out"),
+        ("... -> ... <n>", "invalid axis '<n>'"),
+        ({"y": 0}, "unknown input 'y'"),
     ],
 )
 def test_axes_that_cannot_be_read_are_refused(said: Any, told: str | None) -> None:
@@ -54,7 +54,7 @@ def test_axes_that_cannot_be_read_are_refused(said: Any, told: str | None) -> No
     if told is None:
         br.op(axes=said)(kept)
     else:
-        with pytest.raises(OpDefinitionError, match="kept: axes=") as caught:
+        with pytest.raises(OpDefinitionError, match=r"kept: .*axes=") as caught:
             br.op(axes=said)(kept)
         assert told in str(caught.value)
     assert ("kept" in OPS.definitions) == (told is None)
@@ -134,9 +134,9 @@ def test_an_operator_that_does_not_say_is_refused_with_what_to_say() -> None:
     def unsaid(x: br.Tensor) -> br.Tensor:
         return x
 
-    with pytest.raises(ProgramError, match="unsaid may mix the rows") as caught:
+    with pytest.raises(ProgramError, match="unsaid may mix batch elements") as caught:
         by_rows(unsaid, "compile")
-    assert "say axes=... in its definition" in str(caught.value)
+    assert "declare axes= in its definition" in str(caught.value)
     assert "test_row_rules.py" in str(caught.value)
 
 
@@ -181,12 +181,12 @@ def test_a_mean_of_small_floats_does_not_overflow(mode: str) -> None:
     "read", [lambda x, ids: br.embedding(ids, x), lambda x, ids: br.gather_nd(x, [ids])]
 )
 def test_rows_read_out_of_order_are_refused(read: Callable[[br.Var, br.Var], br.Var]) -> None:
-    with pytest.raises(ProgramError, match="mixes the rows"):
+    with pytest.raises(ProgramError, match="mixes batch elements"):
         by_rows(lambda x: read(x, br.cast(x[:, 0], "int32")), "compile")
 
 
 def test_the_number_of_rows_is_not_that_of_padding() -> None:
-    with pytest.raises(ProgramError, match="size may mix the rows"):
+    with pytest.raises(ProgramError, match="size may mix batch elements"):
         by_rows(lambda x: x / br.size(x.shape[0], dtype="float64"), "compile")
 
 
@@ -206,12 +206,12 @@ def test_a_fixed_number_of_rows_is_not_taken_for_another_axis_as_long(
         x, lengths = br.data("x", ["t", 3, 3]), br.data("n", [3], dtype="int64")
         rnn = br.create_rnn(lengths=lengths)
         with (  # noqa: PT012  the step is refused when its block ends
-            pytest.raises(ProgramError, match="mixes the rows") as caught,
+            pytest.raises(ProgramError, match="mixes batch elements") as caught,
             rnn.stepnet() as net,
         ):
             h = net.add_memory(init=br.zeros([3, 3]))
             h.update(br.tanh(h @ np.ones((3, 3), "float32")) + turned(net.add_input(x)))
-    assert "give the batch dimension a name" in str(caught.value)
+    assert "name the batch dimension" in str(caught.value)
 
 
 # ---- what is built, and what runs ------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_branch_of_a_file_that_cannot_be_masked_is_refused_before_it_runs() ->
       return y
     }""")
     feed = {"x": np.ones((3, 4), "f4"), "m": np.array([True, False, True])}
-    with pytest.raises(ProgramError, match="cumsum mixes the rows of a row-wise branch"):
+    with pytest.raises(ProgramError, match="cumsum mixes batch elements of a row-wise branch"):
         br.Executor().run(program, br.Scope(), feed=feed, fetch="y")
     exact = br.Executor(mode="interpret").run(program, br.Scope(), feed=feed, fetch="y")
     np.testing.assert_array_equal(exact[:, 0], [1, 0, 2])

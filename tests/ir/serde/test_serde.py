@@ -429,7 +429,7 @@ def test_only_a_block_desc_makes_a_block() -> None:
     with pytest.raises(FileFormatError, match="expected a BlockDesc, got dict"):
         Block({})
     with pytest.raises(FileFormatError):
-        Block(pb.BlockDesc(params=["not a name"]))
+        Block(pb.BlockDesc(params=["Invalid dimension name"]))
 
 
 # ---- the schema ------------------------------------------------------------------------------

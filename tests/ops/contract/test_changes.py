@@ -178,11 +178,11 @@ def other(x: br.Tensor, y: br.Tensor) -> br.Tensor:
     [
         (kernel, {"neutral": {"x": 0}}, "neutral"),
         (other, {"neutral": {"z": 0}}, "neutral"),
-        (kernel, {"uniform": "value"}, "no attribute `value`"),
+        (kernel, {"uniform": "value"}, "unknown attribute `value`"),
         (other, {"changes_only": "shape"}, "changes_only='shape'"),
         (kernel, {"changes_only": "size"}, "changes_only='size'"),
-        (kernel, {"changes_only": "axes"}, "axes alone"),
-        (kernel, {"joins": "axis"}, "no attribute `axis`"),
+        (kernel, {"changes_only": "axes"}, "changes_only='axes' requires axes="),
+        (kernel, {"joins": "axis"}, "unknown attribute `axis`"),
     ],
 )
 def test_what_does_not_fit_the_parameters_is_refused(

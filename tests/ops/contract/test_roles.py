@@ -200,7 +200,7 @@ def test_what_is_for_training_alone_is_left_away_in_tests(mode: str) -> None:
     def noisy(x: br.Tensor, noise: br.Tensor | None = None) -> br.Tensor:
         return x if noise is None else noise
 
-    with pytest.raises(OpDefinitionError, match="no attribute that is `Training`"):
+    with pytest.raises(OpDefinitionError, match="requires a `Training` attribute"):
         br.op(noisy, training_only=("noise",))
 
 
@@ -230,7 +230,9 @@ def test_annotations_may_be_objects_or_text() -> None:
 
 
 def test_two_attributes_cannot_have_one_role() -> None:
-    with pytest.raises(OpDefinitionError, match="`first` and `second` are both Training"):
+    with pytest.raises(
+        OpDefinitionError, match="duplicate role Training of `first` and `second`"
+    ):
 
         @br.op()
         def roles_twice(x: br.Tensor, *, first: br.Training, second: br.Training) -> br.Tensor:

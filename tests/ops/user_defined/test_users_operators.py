@@ -255,9 +255,11 @@ def test_axes_tell_what_does_not_fit_before_the_kernel_runs() -> None:
         fix = "The last axis of x must equal the second last axis of w."
         assert caught.value.fix == fix
         assert "test_users_operators.py" in str(caught.value)
-        with pytest.raises(br.ShapeError, match="needs a matrix, not f32") as caught:
+        with pytest.raises(
+            br.ShapeError, match="expected an array of rank 2, got f32"
+        ) as caught:
             users_product(x, br.data("v", [3]))
-        assert caught.value.fix == "w needs two axes: `k j`."
+        assert caught.value.fix == "Pass `w` with the axes `k j`."
         assert len(program.definition.main.ops) == len(before.main.ops) == 0
 
 
@@ -279,11 +281,11 @@ def test_a_kernel_that_is_not_what_its_axes_say_is_refused() -> None:
     def users_halves(x: br.Tensor) -> br.Tensor:
         return x[:, ::2]
 
-    said = r"by its axes, out is f32\[b,3\]"
+    said = r"expected f32\[b,3\] for `out` from axes="
     with br.Program(), pytest.raises(br.OpDefinitionError, match=said) as caught:
         users_halves(br.data("x", ["b", 3]))
-    assert "the kernel makes f32[b,2] of it" in str(caught.value)
-    assert "`!` is for axes that change" in str(caught.value)
+    assert "got f32[b,2] from the kernel" in str(caught.value)
+    assert "append `!` to axes that change" in str(caught.value)
 
 
 def test_a_mixed_axis_may_have_another_size_where_the_kernel_tells_it(mode: str) -> None:
@@ -328,7 +330,7 @@ def test_an_axis_that_no_input_has_is_called_like_the_attribute_that_tells_its_s
         x = br.data("x", ["b", 3])
         assert str(users_copies(x, copies=4).type) == "f32[b,3,4]"
         assert str(users_copies(x, copies=x.shape[0]).type) == "f32[b,3,b]"
-        with pytest.raises(br.ShapeError, match="cannot make an axis of -1"):
+        with pytest.raises(br.ShapeError, match="negative axis size -1"):
             users_copies(x, copies=-1)
 
 
@@ -351,9 +353,12 @@ def test_axes_that_do_not_tell_a_shape_are_refused_with_what_to_say() -> None:
     def users_unsaid(x: br.Tensor) -> br.Tensor:
         return jnp.stack([x, x], 1)
 
-    with br.Program(), pytest.raises(br.OpDefinitionError, match="do not tell") as caught:
+    with (
+        br.Program(),
+        pytest.raises(br.OpDefinitionError, match="does not determine") as caught,
+    ):
         users_unsaid(br.data("x", ["b"]))
-    assert "like the attribute that tells its size" in str(caught.value)
+    assert "the name of the attribute that is its size" in str(caught.value)
 
 
 def test_a_function_of_axes_may_ask_for_what_the_kernel_makes(mode: str) -> None:
@@ -379,7 +384,10 @@ def test_a_function_of_axes_may_ask_for_what_the_kernel_makes(mode: str) -> None
     def users_flat_too(x: br.Tensor) -> br.Tensor:
         return jnp.ravel(x)
 
-    with br.Program(), pytest.raises(br.OpDefinitionError, match="do not tell the shapes"):
+    with (
+        br.Program(),
+        pytest.raises(br.OpDefinitionError, match="does not determine the shapes"),
+    ):
         users_flat_too(br.data("x", ["b", 3]))
 
 
@@ -387,16 +395,19 @@ def test_dtypes_without_axes_are_refused() -> None:
     def users_kernel(x: br.Tensor) -> br.Tensor:
         return x
 
-    with pytest.raises(br.OpDefinitionError, match="its dtypes, but not its axes"):
+    with pytest.raises(br.OpDefinitionError, match="dtypes= requires axes="):
         br.op(dtypes=lambda op, x: x)(users_kernel)
 
 
 @pytest.mark.parametrize(
     ("said", "what"),
     [
-        ({"axes": 3}, "axes=3 is neither a notation nor a function"),
-        ({"axes": ["i -> i"]}, "is neither a notation nor a function"),
-        ({"axes": "i -> i", "dtypes": "float32"}, "dtypes='float32' is no function"),
+        ({"axes": 3}, "expected a notation or a function for `axes`, got 3"),
+        ({"axes": ["i -> i"]}, "expected a notation or a function for `axes`"),
+        (
+            {"axes": "i -> i", "dtypes": "float32"},
+            "expected a function for `dtypes`, got 'float32'",
+        ),
     ],
 )
 def test_axes_and_dtypes_of_another_kind_are_refused_where_the_operator_is_defined(
@@ -414,7 +425,10 @@ def test_dtypes_that_are_more_than_the_outputs_are_refused() -> None:
     def users_kernel(x: br.Tensor) -> br.Tensor:
         return x
 
-    with br.Program(), pytest.raises(br.OpDefinitionError, match="dtypes are 2, its outputs 1"):
+    with (
+        br.Program(),
+        pytest.raises(br.OpDefinitionError, match="returned 2 dtypes for 1 outputs"),
+    ):
         users_kernel(br.data("x", ["b"]))
 
 
@@ -424,5 +438,5 @@ def test_a_kernel_that_returns_no_array_is_refused(returned: Any) -> None:
     def users_kernel(x: br.Tensor) -> br.Tensor:
         return returned
 
-    with br.Program(), pytest.raises(br.OpDefinitionError, match="no array for out"):
+    with br.Program(), pytest.raises(br.OpDefinitionError, match="expected an array for `out`"):
         users_kernel(br.data("x", ["b", 3]))

@@ -81,8 +81,8 @@ def test_an_operator_that_tells_nothing_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "what"),
     [
-        ("counts_nothing", lambda types, attrs: types["nothing"], "fails: KeyError"),
-        ("counts_text", lambda types, attrs: "7", "gives something else: str"),
+        ("counts_nothing", lambda types, attrs: types["nothing"], "raised KeyError"),
+        ("counts_text", lambda types, attrs: "7", "returned an invalid result: str"),
     ],
 )
 def test_functions_of_definitions_that_count_wrongly_are_named(
@@ -105,9 +105,7 @@ def test_definitions_that_count_wrongly_are_refused(said: Any) -> None:
     def uncounted(x: br.Tensor) -> br.Tensor:
         return x
 
-    with pytest.raises(
-        br.errors.OpDefinitionError, match=f"uncounted says {next(iter(said))}="
-    ):
+    with pytest.raises(br.errors.OpDefinitionError, match=f"uncounted: .*{next(iter(said))}="):
         br.op(**said)(uncounted)
 
 

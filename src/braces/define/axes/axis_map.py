@@ -71,7 +71,7 @@ class AxisError(ShapeError):
 
     def of(self, type: str) -> ShapeError:
         """Return the error with the operator's name."""
-        return ShapeError(f"{type} {self.what}", given=self.given, fix=self.fix)
+        return ShapeError(f"{type}: {self.what}", given=self.given, fix=self.fix)
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def normalize_axes(axis: Any, rank: int) -> list[int]:
         return [normalize_axis(axis, rank)]
     axes = sorted([normalize_axis(a, rank) for a in axis])
     if len(set(axes)) != len(axes):
-        raise AxisError("is given the same axis twice.", given=f"axis={axis}")
+        raise AxisError("duplicate entries in `axis`.", given=f"axis={axis}")
     return axes
 
 
@@ -288,7 +288,10 @@ def normalize_axis(axis: Any, rank: int) -> int:
         AxisError: It is out of range.
     """
     if not -rank <= axis < rank:
-        raise AxisError(f"has no axis {axis} in {rank} axes.", fix="Axes count from 0.")
+        raise AxisError(
+            f"axis {axis} is out of range for an array of rank {rank}.",
+            fix=f"Use an axis from {-rank} to {rank - 1}." if rank else None,
+        )
     return axis % rank
 
 

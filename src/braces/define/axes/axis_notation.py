@@ -27,7 +27,7 @@ from braces.define.core.kernel_call import call_rule
 from braces.define.core.signature import AttrSpec, Slot
 from braces.errors import OpDefinitionError, suggest
 
-EINSUM_HINT = "Write them as in einsum: '... i k, ... k j -> ... i j'."
+EINSUM_HINT = "Use the notation of einsum: '... i k, ... k j -> ... i j'."
 
 
 def axis_rule(
@@ -51,20 +51,20 @@ def axis_rule(
         for name in axes:
             if name not in slots[0]:
                 raise OpDefinitionError(
-                    f"{type}: axes={axes!r}, but there is no input {name!r}.",
+                    f"{type}: unknown input {name!r} in axes={axes!r}.",
                     fix=suggest(name, slots[0]),
                 )
         if not axes or all(spec.name != "axis" for spec in attrs):
             raise OpDefinitionError(
-                f"{type}: axes={axes!r} tells what is reduced over the attribute `axis`; there "
-                f"is no such {'attribute' if axes else 'input'}.",
-                fix="Write `*, axis: int | None = None` in the signature, or say the axes in "
-                "the notation: '... i -> ...'.",
+                f"{type}: axes={axes!r} declares a reduction over the attribute `axis`, but "
+                f"{'there is no such attribute' if axes else 'names no input'}.",
+                fix="Write `*, axis: int | None = None` in the signature, or declare the axes "
+                "in the notation of einsum: '... i -> ...'.",
             )
         axes = Reduction(axes)
     if not callable(axes):
         raise OpDefinitionError(
-            f"{type}: axes={axes!r:.80} is neither a notation nor a function.",
+            f"{type}: expected a notation or a function for `axes`, got {axes!r:.80}.",
             fix=EINSUM_HINT,
         )
     return ChosenAxes(type, axes, *slots)
@@ -191,15 +191,16 @@ def _parse_choice(
     for slots, side_terms in zip((inputs, outputs), terms, strict=True):
         if not arrow or len(side_terms) != len(slots):
             raise OpDefinitionError(
-                f"{type}: axes={text!r} is not one term for each of {names}.",
+                f"{type}: expected one term for each of {names}, got axes={text!r}.",
                 fix=EINSUM_HINT,
             )
     all_indices = [index for side_terms in terms for term in side_terms for index in term]
     for index in all_indices:
         if not re.fullmatch(r"\.\.\.|[A-Za-z_]\w*!?", index):
             raise OpDefinitionError(
-                f"{type}: axes={text!r} has {index!r}.",
-                fix="An axis has a name, `...` stands for any, `!` mixes its entries.",
+                f"{type}: invalid axis {index!r} in axes={text!r}.",
+                fix="Use identifiers for axes, `...` for any number of axes, and `!` after an "
+                "axis whose entries depend on each other.",
             )
     plain = [
         [tuple(index.rstrip("!") for index in term) for term in side_terms]

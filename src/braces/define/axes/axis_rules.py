@@ -65,7 +65,8 @@ def check_not_empty(type_: Type, attrs: Attrs) -> None:
     shape = shape_of(type_)
     if 0 in [shape[a] for a in normalize_axes(attrs["axis"], len(shape))]:
         raise AxisError(
-            "of nothing does not exist.", fix="An axis that is reduced must not have size 0."
+            "zero-size axis in a reduction without identity element.",
+            fix="Reduce axes of size 1 or more.",
         )
 
 

@@ -10,7 +10,7 @@ unified with their counterparts:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from braces.define.axes.axis_map import (
@@ -115,7 +115,7 @@ def broadcast_sizes(unifier: Unifier, left: Size, right: Size) -> Size | None:
 def _not_broadcast(type: str, left: Size, right: Size, axis: int) -> ShapeError:
     return ShapeError(
         f"{type} cannot broadcast {left} with {right} on axis {axis}.",
-        fix="Sizes on an axis are equal, or one of them is 1.",
+        fix="Use equal sizes, or size 1, on this axis.",
     )
 
 
@@ -212,7 +212,7 @@ class _AxisSizes:
         if isinstance(size, int):
             if size < 0:
                 raise ShapeError(
-                    f"{self.type} cannot make an axis of {size}.", fix="Use 0 or more."
+                    f"{self.type}: negative axis size {size}.", fix="Use a size of 0 or more."
                 )
             return size
         return self.unifier.resolve(size)
@@ -226,17 +226,16 @@ class _AxisSizes:
             for type_ in self.types.get(slot, ()):
                 rank = len(shape_of(type_))
                 if rank < named or (rank > named and DOTS not in term):
-                    kind = {1: "a vector", 2: "a matrix"}.get(named, _counted(named))
                     more = " or more" if DOTS in term else ""
                     raise ShapeError(
-                        f"{self.type} needs {kind}, not {type_}.",
-                        fix=f"{slot} needs {_counted(named)}{more}: `{' '.join(term)}`.",
+                        f"{self.type}: expected {_of_rank(named)}{more}, got {type_}.",
+                        fix=f"Pass `{slot}` with the axes `{' '.join(term)}`.",
                     )
 
     def _wrong_rank(self, slot: str, i: int, type_: Type, indices: Indices) -> ShapeError:
         """Return the error for an input of the wrong rank."""
         wrong = self._wrong_shape(slot, i, type_, indices)
-        must = f"{self._called(slot, i)} must have {_counted(len(indices))}."
+        must = f"{self._called(slot, i)} must have rank {len(indices)}."
         wrong.fix = f"{must} Use br.expand_dims, br.squeeze or br.reshape."
         return wrong
 
@@ -278,16 +277,16 @@ class _AxisSizes:
         """Return the error for an input of the wrong shape."""
         alike = self._equal_partner(slot, i, indices)
         if alike:
-            needed = f"two equal shapes, not {alike} and"
+            needed = f"two equal shapes, got {alike} and"
         elif slot in self.wanted:
-            needed = f"{self.wanted[slot]()}, not"
+            needed = f"{self.wanted[slot]()}, got"
         elif all(index in self.sizes for index in indices):
             article = "an" if slot[0] in "aeiou" else "a"
             sizes = ",".join(str(self.sizes[index]) for index in indices)
-            needed = f"{article} {slot} of shape [{sizes}], not"
+            needed = f"{article} {slot} of shape [{sizes}], got"
         else:
-            needed = f"{_counted(len(indices))}, not"
-        return ShapeError(f"{self.type} needs {needed} {type_}.")
+            needed = f"{_of_rank(len(indices))}, got"
+        return ShapeError(f"{self.type}: expected {needed} {type_}.")
 
     def _first(self, index: str) -> tuple[str, int, int]:
         """Return the first axis with an index."""
@@ -309,7 +308,6 @@ class _AxisSizes:
         return f"{phrase} of {self._called(slot, i)}"
 
 
-def _counted(count: int) -> str:
-    """Return a number of axes in words."""
-    words: Sequence[str] = ("no axes", "one axis", "two axes", "three axes", "four axes")
-    return words[count] if count < len(words) else f"{count} axes"
+def _of_rank(rank: int) -> str:
+    """Return the description of an array of a rank."""
+    return f"an array of rank {rank}"

@@ -59,22 +59,23 @@ attribute, `training: Training` is set to false by the inference form.
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{value!r} is not an integer")
+        raise TypeError(f"expected an integer, got {value!r}")
     if not SMALLEST_INT <= value <= LARGEST_INT:
-        raise ValueError(f"integers lie from {SMALLEST_INT} to {LARGEST_INT}")
+        raise ValueError(f"expected an integer from {SMALLEST_INT} to {LARGEST_INT}")
     return int(value)
 
 
 def _real(value: Any) -> float:
     if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
-        raise TypeError(f"{value!r} is not a number")
+        raise TypeError(f"expected a real number, got {value!r}")
     try:
         real = float(value)  # pyright: ignore[reportArgumentType]
     except OverflowError:
-        raise ValueError(f"numbers lie from -{LARGEST_REAL} to {LARGEST_REAL}") from None
+        limits = f"from -{LARGEST_REAL} to {LARGEST_REAL}"
+        raise ValueError(f"expected a number {limits}") from None
     if isinstance(value, int | np.integer) and _has_64_bits(real) > _has_64_bits(int(value)):
         # Rounding alone brings it into the range of a dtype of integers.
-        raise ValueError(f"integers lie from {SMALLEST_INT} to {LARGEST_NATURAL}")
+        raise ValueError(f"expected an integer from {SMALLEST_INT} to {LARGEST_NATURAL}")
     return real
 
 
@@ -94,13 +95,13 @@ def _has_64_bits(value: float) -> bool:
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{value!r} is not True or False")
+        raise TypeError(f"expected True or False, got {value!r}")
     return bool(value)
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
+        raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
@@ -112,7 +113,9 @@ def _size(value: Any) -> Size:
     try:
         return _integer(value)
     except TypeError as error:
-        raise TypeError(f"{error}; sizes are known before a run, as x.shape[0] is") from None
+        raise TypeError(
+            f"{error}; pass a size that is known before the run, like x.shape[0]"
+        ) from None
 
 
 def _shape(value: Any) -> Shape:
@@ -139,7 +142,7 @@ def _literal(value: Any) -> Literal:
 
 def _body(value: Any) -> Body:
     if not isinstance(value, Body):
-        raise TypeError("not a block")
+        raise TypeError("expected a block")
     return value
 
 
@@ -236,7 +239,7 @@ def coerce_argument(what: str, name: str, kind: str, value: Any) -> Any:
         return normalise(kind, value)
     except (TypeError, ValueError) as error:
         raise ProgramError(
-            f"{what} cannot take {name}={value!r:.80}.",
+            f"{what}: invalid argument {name}={value!r:.80}.",
             given=str(error),
-            fix=f"`{name}` is {kind}.",
+            fix=f"Pass `{name}` as {kind}.",
         ) from None

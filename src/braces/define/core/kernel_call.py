@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 RULE_RESULTS = {
     "axes=": "a notation, as '... i -> ...', or an AxisMap",
-    "operations=": "a whole number, or a size made of those of its types",
+    "operations=": "an integer, or a size computed from sizes of its types",
     "dtypes=": "a dtype, or a tuple with one for each output",
     "infer": "the type of each output, as TensorType(dtype, shape)",
     "resolved": "a dict of attributes by name",
-    "learned": "a dict of whole numbers by the names of dimensions",
+    "learned": "a dict of integers by dimension name",
     "gradient": "a dict of cotangents by input slot, one for each input of the slot",
     "jvp": "a dict of tangents by output slot, a tuple with one for each output of the slot",
     "masked": "an operator",
@@ -64,14 +64,14 @@ def call_rule(
     except Exception as error:
         reraise_foreign(error)
         detail = f"{error.__class__.__name__}: {first_line(error)}"
-        what, line = f"{_rule_name(type, part)} fails: {detail}", _failing_line(error, rule)
+        what, line = f"{_rule_name(type, part)} raised {detail}", _failing_line(error, rule)
         raise _definition_error(what, part, line, (arguments, attrs), at) from error
     try:
         return read(result)
     except Exception as error:
         detail = f"{result.__class__.__name__}, {' '.join(repr(result).split()):.80}"
         what, line = (
-            f"{_rule_name(type, part)} gives something else: {detail}.",
+            f"{_rule_name(type, part)} returned an invalid result: {detail}.",
             _first_line_of(rule),
         )
         raise _definition_error(what, part, line, (arguments, attrs), at) from error
@@ -97,9 +97,9 @@ def raise_input_error(
     """
     reraise_foreign(error)
     raise kind(
-        f"{type} cannot take these inputs: {first_line(error)}",
+        f"{type}: the kernel failed for these inputs: {first_line(error)}",
         given=_format_inputs([_format_value(values)], attrs),
-        fix=f"Give what its kernel takes; it failed at {_failing_line(error, kernel)}",
+        fix=f"Pass inputs that the kernel supports; see {_failing_line(error, kernel)}",
     ) from error
 
 
@@ -144,7 +144,7 @@ def _definition_error(
         what,
         at=at,
         given=_format_inputs(map(_format_value, arguments), attrs),
-        fix=f"It has to give {RULE_RESULTS[part]}. See {line}",
+        fix=f"Return {RULE_RESULTS[part]}. See {line}",
     )
 
 

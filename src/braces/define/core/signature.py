@@ -104,9 +104,8 @@ def _read_attribute(
     role = base if base in ROLES else ""
     if not role and base not in KINDS:
         raise OpDefinitionError(
-            f"{kernel.__name__}: `{parameter.name}` has the unknown kind {annotated}.",
-            fix=f"Use one of {', '.join((*KINDS, *ROLES))}; with `| None` where it may be "
-            "absent.",
+            f"{kernel.__name__}: unknown kind {annotated} of `{parameter.name}`.",
+            fix=f"Use one of {', '.join((*KINDS, *ROLES))}; append `| None` if it is optional.",
         )
     kind = ROLES.get(base, base) + annotated[len(base) :]
     return AttrSpec(parameter.name, kind, parameter.default, role)
@@ -117,9 +116,9 @@ def _check_roles(kernel: Callable[..., Any], attrs: Iterable[AttrSpec]) -> None:
     for spec in attrs:
         if spec.role and taken.setdefault(spec.role, spec.name) != spec.name:
             raise OpDefinitionError(
-                f"{kernel.__name__}: `{taken[spec.role]}` and `{spec.name}` are both "
-                f"{spec.role}.",
-                fix="An operator has at most one attribute for each role.",
+                f"{kernel.__name__}: duplicate role {spec.role} of `{taken[spec.role]}` and "
+                f"`{spec.name}`.",
+                fix="Use a role for at most one attribute.",
             )
 
 

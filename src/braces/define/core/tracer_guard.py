@@ -37,13 +37,13 @@ def value_read_error(
     ):
         return None
     branches = isinstance(error, kinds.TracerBoolConversionError)
-    use = "asks whether a value is true" if branches else "needs the value of an array"
+    use = "converts a traced array to bool" if branches else "reads a traced array"
     return OpDefinitionError(
-        f"The kernel of {op_type} {use}, which only a run knows.",
+        f"The kernel of {op_type} {use}; values of arrays are known only at run time.",
         given=innermost_line(error) or f"{kernel.__module__}:0",
-        fix="Choose with jnp.where(condition, x, y) or jax.lax.cond, repeat with "
-        "jax.lax.while_loop, compute with jax.numpy; Python's `if`, `while`, bool(), int() and "
-        "float() take attributes, which are plain values.",
+        fix="Use jnp.where(condition, x, y) or jax.lax.cond in place of `if`, "
+        "jax.lax.while_loop in place of `while`, and jax.numpy in place of NumPy; apply "
+        "bool(), int() and float() to attributes only.",
     )
 
 
