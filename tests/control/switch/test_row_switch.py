@@ -261,7 +261,7 @@ def _passes_another_type(x: br.Var, k: br.Var) -> None:
         (_rows_and_scalar, ShapeError, "shape mismatch between the conditions"),
         (_default_and_pass_through, ProgramError, "the default is defined"),
         (_other_outputs, ShapeError, "differs between branches"),
-        (_mixed_rows, ProgramError, "cumsum mixes the rows"),
+        (_mixed_rows, ProgramError, "cumsum mixes batch elements"),
         (_all_rows_inside, ShapeError, "cannot broadcast"),
         (_passes_another_type, ShapeError, "of pass_through has another type than the output"),
     ],

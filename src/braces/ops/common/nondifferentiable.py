@@ -30,7 +30,7 @@ def refuse_derivative_if(
         fix = refused(values, attrs)
         if fix is not None:
             raise GradientError(
-                f"{definition.type} has no derivative where it gives {description}.",
+                f"{definition.type} is not differentiable if it computes {description}.",
                 given=describe_operands({s.name: values[s.name] for s in definition.inputs}),
                 fix=fix,
             )

@@ -20,9 +20,10 @@ from braces.ir.records import Attr, Op
 FIRST_ROW = "first"
 """Fill value: replace padding by the first batch element, which is never padding."""
 
-OUTSIDE = "Compute it on all rows outside, and use add_input for the result."
+OUTSIDE = "Compute it for the whole batch outside, and pass the result to add_input."
 ADVICE = (
-    "Where rows do not all run, give the batch dimension a name: br.data('x', ['batch', 8])."
+    "If a branch runs for a part of the batch, name the batch dimension: "
+    "br.data('x', ['batch', 8])."
 )
 
 
@@ -53,7 +54,7 @@ class RowView:
         """
         row_axes = self.axes(slot)
         if len(row_axes) > 1:
-            raise mixed_rows_error(self.op, f"they are {len(row_axes)} axes of its `{slot}`.")
+            raise mixed_rows_error(self.op, f"its `{slot}` has {len(row_axes)} batch axes.")
         return next(iter(row_axes), None)
 
     def mentions(self, value: Attr) -> bool:
@@ -64,24 +65,24 @@ class RowView:
 def mixed_rows_error(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:
     """Build the error for an operator that mixes batch elements and cannot be masked."""
     return ProgramError(
-        f"{op.type} mixes the rows of a row-wise branch: {why}", at=op.describe(), fix=fix
+        f"{op.type} mixes batch elements of a row-wise branch: {why}", at=op.describe(), fix=fix
     )
 
 
 def undeclared_axes_error(op: Op) -> ProgramError:
     """Build the error for an operator whose definition declares no axis map."""
     return ProgramError(
-        f"{op.type} may mix the rows of a row-wise branch: its definition does not say.",
+        f"{op.type} may mix batch elements of a row-wise branch: unknown axis map.",
         at=op.describe(),
-        fix=f"{OUTSIDE} If it is an operator of your own, say axes=... in its definition.",
+        fix=f"{OUTSIDE} For an operator of your own, declare axes= in its definition.",
     )
 
 
 def row_count_error(op: Op, attr: str) -> ProgramError:
     """Build the error for an operator with the number of rows as an attribute."""
     return ProgramError(
-        f"{op.type} may mix the rows of a row-wise branch: `{attr}` is how many there are, "
-        "padding included.",
+        f"{op.type} may mix batch elements of a row-wise branch: `{attr}` is the batch size, "
+        "which includes padding.",
         at=op.describe(),
         fix=OUTSIDE,
     )

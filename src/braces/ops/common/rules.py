@@ -37,7 +37,7 @@ def promote(*dtypes: DType) -> DType:
 def _promote_two(left: DType, right: DType) -> DType:
     if is_stored(left) or is_stored(right):
         raise DTypeError(
-            f"{left} and {right} are not mixed, for one is only stored.",
+            f"No dtype promotion of {left} and {right}: a storage-only dtype is not promoted.",
             fix="Use br.cast on one of them.",
         )
     if is_float(left) != is_float(right):
@@ -154,7 +154,7 @@ def real_numbers(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
     """
     dtype = real_valued(what, *dtypes, **attrs)
     if dtype.kind == "c":
-        raise DTypeError(f"{what} needs real numbers, not {dtype}.")
+        raise DTypeError(f"{what}: expected a real dtype, got {dtype}.")
     return dtype
 
 

@@ -101,17 +101,17 @@ class CustomGradientOp(BlockOp):
         cotangent_types = result_types(body, outer, context)
         if len(cotangent_types) != len(inputs):
             raise ProgramError(
-                "The gradient does not give a cotangent for each input.",
+                "A custom gradient must return one cotangent for each input.",
                 given=f"cotangents: {len(cotangent_types)}   inputs: {len(inputs)}",
-                fix="Give one for each input, in their order.",
+                fix="Return the cotangents in the order of the inputs.",
             )
         pairs = zip(cotangent_types, inputs, strict=True)
         for number, (cotangent_type, type_) in enumerate(pairs):
             if not unifies(cotangent_type, type_, context.unifier):
                 raise ShapeError(
-                    f"The gradient gives input {number} a cotangent of another type.",
+                    f"Type mismatch of input {number} and its cotangent.",
                     given=f"cotangent: {cotangent_type}   input: {type_}",
-                    fix="A cotangent has the dtype and shape of what it belongs to.",
+                    fix="Return a cotangent with the dtype and shape of the input.",
                 )
         return {"out": types["values"]}
 
@@ -197,9 +197,9 @@ def _cotangent(d: VjpContext, name: str) -> Var:
 def _check_differentiable(type_: Type) -> None:
     if not isinstance(type_, TensorType) or not has_cotangent(type_):
         raise DTypeError(
-            "Only arrays of floats have gradients, so only they have one of their own.",
+            "A custom gradient requires floating-point arrays.",
             given=str(type_),
-            fix="Hand on what else there is as it is.",
+            fix="Pass other values through unchanged.",
         )
 
 
@@ -264,8 +264,8 @@ def _transpose(d: JvpContext, view: CustomGradientView) -> tuple[list[PassedValu
     body = d.eliminate(prepend_recomputed(body, forward, plan), results)
     if not cotangents.isdisjoint(free_names(body)):
         raise GradientError(
-            "Forward mode needs a gradient that is linear in its cotangents, and cannot see "
-            "that this one is.",
+            "Forward mode requires a gradient that is linear in its cotangents; this gradient "
+            "is not known to be linear.",
             at=d.op.describe(),
             fix="Use br.gradients, or write the gradient as a product with each cotangent.",
         )

@@ -181,7 +181,9 @@ class BatchAxisAnalysis(TransferFunctions):
             at = axis + edge.shift
             kind = join((target[at], source[axis]))
             if kind is None and shape[at] != self.rows_name:
-                why = f"they are axis {at} of `{edge.target}` in one place, and not in another."
+                why = (
+                    f"axis {at} of `{edge.target}` is a batch axis for some of its values only."
+                )
                 raise self.conflict(op, why)
             target[at] = kind or AxisKind.BATCH
         kinds[edge.target] = tuple(target)

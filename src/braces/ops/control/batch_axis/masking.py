@@ -193,7 +193,9 @@ class _MaskInserter:
         if not self.count or not fills:
             return fills
         if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):
-            raise mixed_rows_error(op, "padding may be as extreme as a row.")
+            raise mixed_rows_error(
+                op, "its derivative cannot tell padding from an extreme element."
+            )
         return dict.fromkeys(op.inputs, FIRST_ROW) | dict(fills)
 
     def _filled(

@@ -45,7 +45,7 @@ def guard_padding_iterations(
     """
     op = view.origin
     if view.condition is not None or view.count is not None:
-        raise mixed_rows_error(op, "it may end before the last row.")
+        raise mixed_rows_error(op, "it may end before the last batch element.")
     inner = table.within(op).thaw(view.content)
     guarded_nexts = dict[str, str]()
     with program.building(inner), program.at(op.source):

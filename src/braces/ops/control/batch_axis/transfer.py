@@ -98,11 +98,11 @@ class TransferFunctions:
             others = [use for use in uses if use.kind is AxisKind.OTHER]
             if index is None:
                 if rows:
-                    raise self.conflict(op, f"{rows[0]}, which is broadcast.")
+                    raise self.conflict(op, f"the batch axis is {rows[0]}, which is broadcast.")
             elif rows:
                 for other in others:
                     if other.size != self.rows_name:
-                        why = f"it matches {rows[0]} with {other}, which is not rows."
+                        why = f"{rows[0]} is a batch axis, {other} is not, and both must match."
                         raise self.conflict(op, why)
                 yield index
             elif not others and uses[0].size == self.rows_name and not axes.keeps(index):
@@ -119,12 +119,12 @@ class TransferFunctions:
             tail_excluded = self.rounded and axis.index in axes.tails
             if axis.index in op_axes.rows & axes.mixed and not tail_excluded:
                 raise mixed_rows_error(
-                    op, f"they are {axis}, along which an entry is not on its own."
+                    op, f"the batch axis is {axis}, whose entries depend on each other."
                 )
         base = OPS.get(op.type.partition(".")[0])
         if base.masked_rule is not None and base.type != op.type and op_axes.reduced():
             raise mixed_rows_error(
-                op, f"its derivative is not that of {base.type} without padding."
+                op, f"the derivative of {base.type} is not exact with padding."
             )
         for spec in OPS.get(op.type).attrs:
             value = op.attrs[spec.name]
@@ -201,5 +201,5 @@ class TransferFunctions:
         """Build the error for a batch axis that meets another axis."""
         if self.rows_name is not None:
             return mixed_rows_error(op, why, OUTSIDE)
-        advice = f"That there are {self.rows} of both does not make them one. {ADVICE}"
+        advice = f"An equal size ({self.rows}) does not make an axis the batch axis. {ADVICE}"
         return mixed_rows_error(op, why, advice)

@@ -16,21 +16,23 @@ def infer_trip_count(
     """Return the trip count on which all scanned inputs agree."""
     sizes = [t.shape[0] for t in sliced if isinstance(t, TensorType) and t.shape]
     if len(sizes) != len(sliced):
-        raise ShapeError("A scalar cannot be cut into steps.", fix="Give it a step axis.")
+        raise ShapeError("A step input cannot be a scalar.", fix="Add a step axis.")
     if length is not None:
         sizes.append(length)
     if not sizes:
         raise ShapeError(
-            "The number of steps is not known.", fix="Add an input, or say steps=."
+            "The number of steps is unknown.", fix="Pass steps=, or call add_input first."
         )
     first = sizes[0]
     for size in sizes[1:]:
-        first = context.unify(first, size, f"The inputs have {first} and {size} steps.")
+        first = context.unify(
+            first, size, f"Step inputs have different numbers of steps: {first} and {size}."
+        )
     return first
 
 
 def infer_slice_type(source: Type) -> TensorType:
     """Return the type of a scanned input in one iteration."""
     if not isinstance(source, TensorType) or not source.shape:
-        raise ShapeError(f"A {source} cannot be cut into steps.", fix="Give it a step axis.")
+        raise ShapeError(f"A step input cannot be of type {source}.", fix="Add a step axis.")
     return TensorType(source.dtype, source.shape[1:])

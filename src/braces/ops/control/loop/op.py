@@ -143,7 +143,7 @@ class LoopOp(BlockOp):
             stacked = tuple(_stack_type(trips, row) for row in rows)
         elif rows or sliced:
             raise ProgramError(
-                "A loop whose trips are not known beforehand has memories alone."
+                "A loop with a data-dependent trip count has no step inputs or stacked outputs."
             )
         if isinstance(cond, Body):
             _check_bool(cond, *result_types(cond, outer, context))
@@ -219,11 +219,11 @@ class LoopOp(BlockOp):
 LOOP = OPS.add(LoopOp())
 
 
-_LIMIT_FIX = "Raise max_trips, or see why the condition stays true."
+_LIMIT_FIX = "Raise max_trips, or check why the condition stays true."
 
 
 def _limit_text(limit: object) -> str:
-    return f"The loop's condition still holds after max_trips = {limit} trips."
+    return f"The loop condition still holds after max_trips = {limit} iterations."
 
 
 # ---- types -----------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ def _limit_text(limit: object) -> str:
 def _check_memory(context: InferenceContext, param: str, before: Type, after: Type) -> None:
     if not unifies(before, after, context.unifier):
         raise ShapeError(
-            f"Memory `{param}` changes its type from one trip to the next.",
+            f"Memory `{param}` changes its type between iterations.",
             given=f"init: {before}   update: {after}",
-            fix="The update must have the dtype and shape of the initial value; br.cast helps.",
+            fix="Use the dtype and shape of the initial value for the update; br.cast helps.",
         )
 
 
@@ -249,13 +249,13 @@ def _check_finals(memories: int, finals: int) -> None:
 def _check_count(count: Sequence[Type]) -> None:
     for type_ in count:
         if not isinstance(type_, TensorType) or type_.shape or not is_integer(type_.dtype):
-            raise ShapeError(f"The number of trips must be an integer scalar, not {type_}.")
+            raise ShapeError(f"The trip count must be an integer scalar, got {type_}.")
 
 
 def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
     if cond != body:
         raise ProgramError(
-            "The condition of a loop calls the memories by other names than the body.",
+            "The condition and the body of a loop name its memories differently.",
             given=f"cond: {', '.join(cond)}   body: {', '.join(body)}",
             fix="Use the same names in the same order.",
         )
@@ -272,7 +272,7 @@ def _check_bool(cond: Body, type_: Type) -> None:
 
 def _stack_type(length: Size, row: Type) -> TensorType:
     if not isinstance(row, TensorType):
-        raise ShapeError("A list cannot be collected row by row.")
+        raise ShapeError("A list cannot be a stacked output of a loop.")
     return TensorType(row.dtype, (length, *row.shape))
 
 

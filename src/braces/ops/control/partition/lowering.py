@@ -47,9 +47,9 @@ MergeRows = Callable[[Value, Value], Value]
 class Strategy(Enum):
     """Code of a case."""
 
-    FIRST = "in place; zeros if there are no rows"
-    IN_PLACE = "in place; results of preceding cases if there are no rows"
-    COMPACT = "gathered, in place or all rows, depending on their number"
+    FIRST = "in place; zeros if no element is selected"
+    IN_PLACE = "in place; results of preceding cases if no element is selected"
+    COMPACT = "gathered, in place or the whole batch, depending on the number of elements"
 
 
 @dataclass(frozen=True)

@@ -137,9 +137,11 @@ class PartitionOp(BlockOp):
         total: Size | None = None
         for type_ in (*types["masks"], *types.get("rows", ())):
             if not isinstance(type_, TensorType) or not type_.shape:
-                raise ShapeError(f"A row-wise branch cannot take rows of {type_}.")
+                raise ShapeError(
+                    f"An operand of a row-wise branch requires a batch axis, got {type_}."
+                )
             size = type_.shape[0]
-            problem = f"The rows differ: {total} and {size}."
+            problem = f"Batch sizes of a row-wise branch differ: {total} and {size}."
             total = size if total is None else context.unify(total, size, problem)
         assert total is not None
         return total
@@ -221,20 +223,20 @@ def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
     masks, rows = types.get("masks", ()), types.get("rows", ())
     if not len(op.bodies()) == len(declaration.counts) == len(masks) or not masks:
         raise ProgramError(
-            "A row-wise branch has a mask and a count for each case, and a case."
+            "A row-wise branch requires a mask and a count for each case, and one case."
         )
     for mask in masks:
         if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
-            raise ShapeError(f"A mask of rows is bool[rows], not {mask}.")
+            raise ShapeError(f"A mask of a row-wise branch must be bool[batch], got {mask}.")
     if declaration.outs != declaration.bound:
-        raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
+        raise ProgramError("The number of outputs of a row-wise branch differs from `outs`.")
     if any(not 0 <= i < len(rows) for i in declaration.linear):
-        raise ProgramError("`linear` names rows that a row-wise branch does not have.")
+        raise ProgramError("`linear` has an index that is out of range.")
     any_size = not declaration.compact  # all rows, however many
     sizes = (n for n in declaration.counts if isinstance(n, int | Dim))
     valid_counts = [n for n in sizes if any_size or isinstance(n, int) or n.name]
     if len(valid_counts) != len(masks):
-        raise ProgramError("The number of rows of a case is a number or a named dimension.")
+        raise ProgramError("The batch size of a case must be an integer or a named dimension.")
     return tuple(valid_counts)
 
 
@@ -245,9 +247,10 @@ def _row_types(rows: Sequence[TensorType], count: Size) -> list[TensorType]:
 def _drop_row_axis(type_: Type, count: Size) -> TensorType:
     if not isinstance(type_, TensorType) or not type_.shape or type_.shape[0] != count:
         raise ShapeError(
-            f"An output of a row-wise branch is {type_}, whose leading axis is not its rows.",
-            fix=f"Give one row for each selected row, a leading axis of {count}: compute it "
-            "from what add_input returned, or in br.cond from operands, not from all rows.",
+            "The leading axis of an output of a row-wise branch is not the batch axis: "
+            f"{type_}.",
+            fix=f"Add an output with the leading axis {count}: compute it from a result of "
+            "add_input, or in br.cond from operands, not from the whole batch.",
         )
     return TensorType(type_.dtype, type_.shape[1:])
 
@@ -257,13 +260,13 @@ def _check_agreement(
 ) -> None:
     if len(first) != len(second):
         raise ShapeError(
-            f"One branch has {len(first)} outputs, the other {len(second)}.",
-            fix="Every branch adds the same number of outputs.",
+            f"Branches have {len(first)} and {len(second)} outputs.",
+            fix="Add the same number of outputs in every branch.",
         )
     for position, (a, b) in enumerate(zip(first, second, strict=True)):
         if not unifies(a, b, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",
-                given=f"rows of {a} and rows of {b}",
-                fix="Both branches give the same dtype and shape; br.cast and br.reshape help.",
+                given=f"batch elements of {a} and of {b}",
+                fix="Use one dtype and shape in both branches; br.cast and br.reshape help.",
             )

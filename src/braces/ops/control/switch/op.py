@@ -176,12 +176,12 @@ def _check_same(
     if len(first) != len(other):
         raise ProgramError(
             f"Case 0 has {len(first)} outputs, case {number} has {len(other)}.",
-            fix="Every branch adds the same number of outputs.",
+            fix="Add the same number of outputs in every branch.",
         )
     for position, (a, b) in enumerate(zip(first, other, strict=True)):
         if not unifies(a, b, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",
                 given=f"case 0: {a}   case {number}: {b}",
-                fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
+                fix="Use one dtype and shape in all branches; br.cast and br.reshape help.",
             )
