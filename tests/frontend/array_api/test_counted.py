@@ -298,7 +298,7 @@ def test_rows_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None:
         (
             ProgramError,
             lambda: br.segment_mean(get("y"), get("y"), get("loss")),
-            ["segment_mean cannot take num_segments=", "sizes are known before a run"],
+            ["segment_mean: invalid argument num_segments=", "known before the run"],
         ),
         (
             ProgramError,
@@ -368,7 +368,7 @@ def test_numbers_of_groups_that_there_are_not_are_errors_of_the_run(mode: str) -
         ids = br.data("ids", ["n"], dtype="int32")
         out = br.bincount(ids, length=4)
     for wrong in (4, -1):
-        with pytest.raises(IndexRangeError, match="number of a group") as caught:
+        with pytest.raises(IndexRangeError, match="group index is out of range") as caught:
             br.Executor(mode=mode).run(prog, br.Scope(), {"ids": [0, wrong]}, fetch=out)
         assert str(wrong) in str(caught.value)
 

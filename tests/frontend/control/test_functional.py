@@ -283,7 +283,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.cond(x[:, 0] > 0, lambda: x, lambda: -x),
             br.ShapeError,
-            ["whose leading axis is not its rows", "from operands"],
+            ["is not the batch axis", "from operands"],
         ),
         (
             lambda x: br.scan(lambda c: (c, c), 0, x),
@@ -298,7 +298,17 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.scan(lambda c, row: (c, row), 0, (x, x[0])),
             br.ShapeError,
-            ["2 steps", "t"],
+            ["numbers of steps: t and 2"],
+        ),
+        (
+            lambda x: br.scan(lambda c, row: (c, row), 0, x, 3),
+            br.ShapeError,
+            ["numbers of steps: t and 3"],
+        ),
+        (
+            lambda x: br.scan(lambda c, row: (c, row), 0, 1.0),
+            br.ShapeError,
+            ["cannot be a scalar"],
         ),
         (lambda x: br.scan(lambda c, row: (c, row), 0, x, 3), br.ShapeError, ["t steps", "3"]),
         (

@@ -453,7 +453,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: D.Categorical(0.5), ShapeError, "`probs` of rank 1 or more"),
     (lambda: D.Dirichlet([1.0, -2.0]), ProgramError, "concentration"),
     (lambda: D.Multinomial(0, [0.5, 0.5]), ProgramError, "total_count of 1 or more, got 0"),
-    (lambda: D.Multinomial(1.5, [0.5, 0.5]), ProgramError, "not an integer"),  # pyright: ignore[reportArgumentType]
+    (lambda: D.Multinomial(1.5, [0.5, 0.5]), ProgramError, "expected an integer"),  # pyright: ignore[reportArgumentType]
     (lambda: D.MultivariateNormal([0.0]), ProgramError, "`scale_tril`, got neither"),
     (lambda: D.MultivariateNormal([0.0, 0.0], [1.0, 1.0]), ShapeError, "rank 2"),
     (lambda: D.Normal([0.0, 1.0], np.ones(3)), ShapeError, "broadcast"),

@@ -238,7 +238,7 @@ _var = br.get_variable
         (
             lambda x, n: br.in_training(x, br.get_variable("m")),
             br.DTypeError,
-            "inputs of one dtype",
+            "inputs of equal dtype",
         ),
         (
             lambda x, n: br.layers.prelu(x, axis=2),

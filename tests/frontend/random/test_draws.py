@@ -277,8 +277,8 @@ def test_impossible_draws_are_refused(
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda x: R.poisson(rate=x), "rate of Poisson variables is negative"),
-        (lambda x: R.binomial(None, 5, x), "negative number of trials, or no probability"),
+        (lambda x: R.poisson(rate=x), "Poisson rate is negative"),
+        (lambda x: R.binomial(None, 5, x), "number of trials is negative, or a probability"),
     ],
 )
 def test_a_run_refuses_impossible_counts(draw: Callable[[Any], Any], message: str) -> None:

@@ -59,16 +59,16 @@ def test_reshape_finds_unnamed_dimensions() -> None:
         (
             ["b", 8],
             (-1, 16),
-            r"cannot divide 8\*b by 16 for every value.*\n.*\n.*\n.*8\*b / 16",
+            r"8\*b is not divisible by 16 for all values.*\n.*\n.*\n.*8\*b / 16",
         ),
-        ([6], (4, -1), "cannot divide 6 elements by 4"),
-        ([6], (-1, -1), "one size, not several"),
-        ([6], (-2, -3), "no negative sizes"),
-        ([0, 3], (0, -1, 0), "beside 0"),
-        (["b", 8], (b, 9), r"cannot bring 8\*b elements into 9\*b"),
+        ([6], (4, -1), "6 elements are not divisible by 4"),
+        ([6], (-1, -1), "only one size can be -1"),
+        ([6], (-2, -3), "negative size other than -1"),
+        ([0, 3], (0, -1, 0), "beside a size of 0"),
+        (["b", 8], (b, 9), r"expected 9\*b elements, got 8\*b"),
         (["b"], ("t",), "reshape"),
-        (["b"], (t,), "cannot bring b elements into t"),
-        ([2, 3], (7,), "cannot bring 6 elements into 7"),
+        (["b"], (t,), "expected t elements, got b"),
+        ([2, 3], (7,), "expected 7 elements, got 6"),
     ],
     ids=str,
 )
@@ -97,14 +97,14 @@ def test_flatten_keeps_leading_axes() -> None:
             (b, 2, t),
             (b, 2, t, 1),
         ]
-        with pytest.raises(ShapeError, match="cannot keep 4 of 3 axes"):
+        with pytest.raises(ShapeError, match="axis 4 is out of range for an array of rank 3"):
             br.flatten(x, 4)
 
 
 def test_squeeze_removes_ones_only() -> None:
     with br.Program():
         x = br.data("x", ["b", 1, None])
-        with pytest.raises(ShapeError, match="cannot remove axis 0 of size b"):
+        with pytest.raises(ShapeError, match="expected size 1 on axis 0, got b"):
             br.squeeze(x, 0)
         assert br.squeeze(x, (1, 2)).shape == (b,)
         assert x.shape == (b, 1, 1)
@@ -114,7 +114,7 @@ def test_broadcast_to_refuses_what_does_not_fit() -> None:
     with br.Program():
         x = br.data("x", ["b", 3])
         for shape in ((3,), (b, 4), (t, 3), (-1, 3)):
-            with pytest.raises(ShapeError, match="broadcast_to cannot bring"):
+            with pytest.raises(ShapeError, match="broadcast_to: cannot broadcast"):
                 br.broadcast_to(x, shape)
 
 
@@ -130,11 +130,13 @@ def test_axes_that_are_not_there_are_refused() -> None:
             lambda: br.concat([x, x], axis=2),
             lambda: br.split(x, 1, axis=-3),
         ):
-            with pytest.raises(ShapeError, match="has no axis"):
+            with pytest.raises(
+                ShapeError, match=r"axis -?\d is out of range for an array of rank \d"
+            ):
                 build()
-        with pytest.raises(ShapeError, match="cannot move 1 axes to 2 places"):
+        with pytest.raises(ShapeError, match="`source` has 1 axes, `destination` has 2"):
             br.moveaxis(x, 0, (0, 1))
-        with pytest.raises(ShapeError, match="cannot shift 2 axes by 3 numbers"):
+        with pytest.raises(ShapeError, match="`shift` has 3 entries for 2 axes"):
             br.roll(x, (1, 2, 3), (0, 1))
 
 
@@ -167,9 +169,9 @@ def test_concat_and_stack_say_what_does_not_fit() -> None:
             br.concat([x, y])
         with pytest.raises(ShapeError, match="equal sizes on axis 0, not b and t"):
             br.concat([x, y], axis=1)
-        with pytest.raises(ShapeError, match="as many axes as each other"):
+        with pytest.raises(ShapeError, match="expected arrays of equal rank, got ranks"):
             br.stack([x, z])
-        with pytest.raises(ShapeError, match="scalars have none"):
+        with pytest.raises(ShapeError, match="got scalars"):
             br.concat([z, z])
         with pytest.raises(ShapeError, match="at least one array"):
             br.concat([])
@@ -198,13 +200,13 @@ def test_split_into_symbolic_sizes(mode: str) -> None:
 def test_split_says_what_does_not_add_up() -> None:
     with br.Program():
         x = br.data("x", ["b", 5])
-        with pytest.raises(ShapeError, match="cannot cut b into 2 equal pieces"):
+        with pytest.raises(ShapeError, match="axis size b is not divisible into 2 equal"):
             br.split(x, 2)
-        with pytest.raises(ShapeError, match="cannot cut 5 into 2 equal pieces"):
+        with pytest.raises(ShapeError, match="axis size 5 is not divisible into 2 equal"):
             br.split(x, 2, axis=1)
-        with pytest.raises(ShapeError, match=r"cannot cut 5 into 2 \+ 2"):
+        with pytest.raises(ShapeError, match=r"sections 2 \+ 2 do not sum to the axis size 5"):
             br.split(x, (2, 2), axis=1)
-        with pytest.raises(ShapeError, match="cannot make 0 pieces"):
+        with pytest.raises(ShapeError, match="at least one section, got 0"):
             br.split(x, 0)
         with pytest.raises(ShapeError, match=r"(?s)only known in a run: b.*create_rnn"):
             br.unstack(x)
@@ -235,15 +237,15 @@ def test_symbolic_margins(mode: str) -> None:
 def test_what_margins_and_copies_refuse() -> None:
     with br.Program():
         x = br.data("x", ["b", 2, 3])
-        with pytest.raises(ShapeError, match="a pair of widths for each of 3 axes, not 2"):
+        with pytest.raises(ShapeError, match="`widths` has 2 pairs for an array of rank 3"):
             br.pad(x, ((1, 1), (1, 1)))
-        with pytest.raises(ShapeError, match="negative margin"):
+        with pytest.raises(ShapeError, match="negative padding"):
             br.pad(x, -1)
-        with pytest.raises(ProgramError, match="cannot take widths"):
+        with pytest.raises(ProgramError, match="pad: invalid argument widths"):
             br.pad(x, ((1, 1, 1),))
-        with pytest.raises(ShapeError, match="negative number of copies"):
+        with pytest.raises(ShapeError, match="negative number of repetitions"):
             br.tile(x, (-1, 1, 1))
-        with pytest.raises(ShapeError, match="negative number of copies"):
+        with pytest.raises(ShapeError, match="negative number of repetitions"):
             br.repeat(x, -1)
 
 
@@ -257,9 +259,9 @@ def test_the_margin_of_infinity_leaves_gradients_finite(mode: str) -> None:
 def test_triangles_need_matrices() -> None:
     with br.Program():
         x = br.data("x", ["b"])
-        with pytest.raises(ShapeError, match="tril needs a matrix"):
+        with pytest.raises(ShapeError, match="tril: expected an array of rank 2 or more"):
             br.tril(x)
-        with pytest.raises(ShapeError, match="diag needs a vector or a matrix"):
+        with pytest.raises(ShapeError, match="diag: expected a vector or a matrix"):
             br.diag(br.data("y", ["b", 2, 2]))
         assert br.diag(br.data("z", ["b", "b"])).shape == (b,)
         assert str(br.diag(br.data("u", [3, "t"]), 1).shape) == "(max(min(t - 1, 3), 0),)"
@@ -271,27 +273,27 @@ def test_triangles_need_matrices() -> None:
 def test_gathering_refuses_what_does_not_fit() -> None:
     with br.Program():
         x, i = br.data("x", ["b", 3]), br.data("i", ["t"], dtype="int32")
-        with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.cast"):
+        with pytest.raises(DTypeError, match=r"(?s)expected integer indices.*br\.cast"):
             br.take(x, x, axis=0)
-        with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.where"):
+        with pytest.raises(DTypeError, match=r"(?s)expected integer indices.*br\.where"):
             br.take(x, x > 0.0, axis=0)
-        with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.where"):
+        with pytest.raises(DTypeError, match=r"(?s)expected integer indices.*br\.where"):
             br.take(i, x > 0.0, axis=0)
         with pytest.raises(DTypeError, match=r"(?s)the ids first.*br\.embedding\(ids, table\)"):
             br.embedding(x, i)
         with pytest.raises(DTypeError, match=r"the order: br\.take\(x, indices, axis\)"):
             br.take(i, x, axis=0)
-        with pytest.raises(ShapeError, match=r"update of the type f32\[t,3\], not f32\[b,3\]"):
+        with pytest.raises(ShapeError, match=r"update of the type f32\[t,3\], got f32\[b,3\]"):
             br.scatter_add(x, i, x)
         with pytest.raises(DTypeError, match="update of the type"):
             br.scatter_add(x, i, br.data("u", ["t", 3], dtype="float64"))
-        with pytest.raises(ShapeError, match="needs a table of rows"):
+        with pytest.raises(ShapeError, match="expected a table of rank 2"):
             br.embedding(i, br.data("table", [3]))
-        with pytest.raises(ShapeError, match=r"(?s)shape of x but on axis 1.*expand_dims"):
+        with pytest.raises(ShapeError, match=r"(?s)shape of x except on axis 1.*expand_dims"):
             br.take_along_axis(x, i, axis=1)
-        with pytest.raises(ShapeError, match="needs 1 to 2 indices"):
+        with pytest.raises(ShapeError, match="expected 1 to 2 indices"):
             br.gather_nd(x, [i, i, i])
-        with pytest.raises(ShapeError, match="cannot have -1 classes"):
+        with pytest.raises(ShapeError, match="negative num_classes=-1"):
             br.one_hot(i, -1)
 
 

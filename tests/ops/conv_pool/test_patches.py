@@ -60,38 +60,42 @@ def test_a_place_that_there_is_not_is_an_error_of_the_run(mode: str) -> None:
         out = br.layers.max_unpool1d(x, at, shape=(1, 1, 4))
     for wrong in (4, -1):
         feed = {"x": np.ones((1, 1, 2)), "at": np.array([[[0, wrong]]])}
-        with pytest.raises(IndexRangeError, match="place of what is put back") as error:
+        with pytest.raises(IndexRangeError, match="unpooling index") as error:
             br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
         assert "test_patches.py" in str(error.value)
 
 
 REFUSED: list[tuple[Callable[..., Any], type[BracesError], str]] = [
-    (lambda x, at: br.image.im2col(x, window=9), ShapeError, "spans 9 elements"),
+    (lambda x, at: br.image.im2col(x, window=9), ShapeError, "a window of 9 elements"),
     (
         lambda x, at: br.image.im2col(br.reshape(x, [-1]), window=1),
         ShapeError,
-        "x of im2col has 1",
+        "x of im2col: expected rank 3, 4 or 5, got rank 1",
     ),
-    (lambda x, at: br.image.col2im(x, shape=(1, 2, 9), window=2), ShapeError, "col2im needs"),
+    (
+        lambda x, at: br.image.col2im(x, shape=(1, 2, 9), window=2),
+        ShapeError,
+        "col2im: expected",
+    ),
     (
         lambda x, at: br.image.col2im(br.reshape(x, [1, 4, 3]), shape=(1, 2, 5), window=2),
         ShapeError,
-        r"needs f32\[1,4,4\] for an array of that shape, not f32\[1,4,3\]",
+        r"expected f32\[1,4,4\] for an output of this shape, got f32\[1,4,3\]",
     ),
     (
         lambda x, at: br.layers.max_unpool2d(x, at, shape=(1, 3, 8, 8)),
         ShapeError,
-        "batch and channels are kept",
+        "batch and channels of `shape`",
     ),
     (
         lambda x, at: br.layers.max_unpool2d(x, at, shape=(1, 2, 8)),
         ShapeError,
-        "has 3 axes, not 4",
+        "`shape` has 3 sizes; expected 4",
     ),
     (
         lambda x, at: br.layers.max_unpool2d(x, x, shape=(1, 2, 8, 8)),
         DTypeError,
-        "integers as indices",
+        "expected integer indices",
     ),
     (
         lambda x, at: br.layers.local_response_norm(x, size=0),
@@ -101,7 +105,7 @@ REFUSED: list[tuple[Callable[..., Any], type[BracesError], str]] = [
     (
         lambda x, at: br.layers.local_response_norm(br.reshape(x, [-1]), size=3),
         ShapeError,
-        "needs a channel axis",
+        "expected channels on axis 1",
     ),
 ]
 

@@ -45,7 +45,11 @@ def test_what_is_moved_by_all_bits_or_more_is_gone(mode: str) -> None:
         (lambda x: br.bitwise_and(x, x), "f4", "integers and bools, not float32"),
         (br.bitwise_invert, "f4", "integers and bools, not float32"),
         (lambda x: br.bitwise_left_shift(x, x), "?", "takes integers, not bool"),
-        (lambda x: br.bitcast(x, "i64"), "f4", "32 bits of float32 as int64, which has 64"),
+        (
+            lambda x: br.bitcast(x, "i64"),
+            "f4",
+            "expected a dtype of 32 bits for float32, got int64 of 64 bits",
+        ),
         (lambda x: br.bitcast(x, "f64"), "c8", "complex"),
     ],
 )

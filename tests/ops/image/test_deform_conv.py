@@ -46,11 +46,11 @@ def test_elements_may_lie_beyond_the_image_and_are_zero_there(mode: str) -> None
 @pytest.mark.parametrize(
     ("given", "attrs", "message"),
     [
-        ({"offset": [1, 8, 4, 4]}, {}, r"offset of .* must be f32\[1,8,3,3\], not"),
-        ({"offset": [1, 8, 9]}, {}, "offset of deform_conv2d has 3 axes, not 4"),
-        ({"mask": [1, 8, 3, 3]}, {}, r"mask of .* must be f32\[1,4,3,3\], not"),
-        ({"w": [2, 3, 2, 2]}, {}, "has 2 input channels, but weight takes 3"),
-        ({}, {"offset_groups": 3}, "cannot divide 2 input channels into 3 groups"),
+        ({"offset": [1, 8, 4, 4]}, {}, r"offset of .*: expected f32\[1,8,3,3\], got"),
+        ({"offset": [1, 8, 9]}, {}, "offset of deform_conv2d: expected rank 4"),
+        ({"mask": [1, 8, 3, 3]}, {}, r"mask of .*: expected f32\[1,4,3,3\], got"),
+        ({"w": [2, 3, 2, 2]}, {}, "expected 3 input channels, got 2"),
+        ({}, {"offset_groups": 3}, "2 input channels are not divisible by offset_groups=3"),
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_written(

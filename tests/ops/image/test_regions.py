@@ -18,10 +18,10 @@ MODES = ("compile", "interpret")
     ("shapes", "options", "word"),
     [
         (([2, 3, 4], [5, 4], [5]), {}, "images"),
-        (([2, 3, 4, 4], [5, 5], [5]), {}, "4 numbers"),
+        (([2, 3, 4, 4], [5, 5], [5]), {}, "4 coordinates for each region"),
         (([2, 3, 4, 4], [5, 4], [6]), {}, "5"),
-        (([2, 3, 4, 4], [5, 4], [5]), {"output_size": (2,)}, "two sizes"),
-        (([2, 3, 4, 4], [5, 4], [5]), {"output_size": (2, 0)}, "two sizes"),
+        (([2, 3, 4, 4], [5, 4], [5]), {"output_size": (2,)}, "two output sizes"),
+        (([2, 3, 4, 4], [5, 4], [5]), {"output_size": (2, 0)}, "two output sizes"),
         (([2, 3, 4, 4], [5, 4], [5]), {"mode": "mean"}, "mean"),
         (([2, 3, 4, 4], [5, 4], [5]), {"sampling_ratio": -1}, "sampling_ratio"),
     ],

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unoptimized
 @pytest.mark.parametrize(
     ("shapes", "options", "word"),
     [
-        (([2, 3, 4, 4], [2, 5, 2]), {}, "as many axes"),
+        (([2, 3, 4, 4], [2, 5, 2]), {}, "equal rank, 3 or more, got ranks 3 and 4"),
         (([2, 3], [2, 5]), {}, "3 or more"),
         (([2, 3, 4, 4], [2, 5, 5, 3]), {}, "2 coordinates"),
         (([2, 3, 4, 4], [3, 5, 5, 2]), {}, "2"),

@@ -156,15 +156,15 @@ def test_the_index_of_getitem_reads_well() -> None:
     [
         (3, IndexRangeError, "out of range on axis 0, which has size 3"),
         (np.s_[:, -5], IndexRangeError, "out of range on axis 1"),
-        (np.s_[0, 0, 0], ShapeError, "3 entries"),
-        (np.s_[..., 0, ...], ShapeError, "more than once"),
-        (True, DTypeError, "True is not an index"),
-        (1.0, DTypeError, "1.0 is not an index"),
-        ("a", DTypeError, "'a' is not an index"),
-        (np.s_[::0], ProgramError, "step 0"),
-        (np.s_[1.0:], DTypeError, "cannot bound a slice"),
+        (np.s_[0, 0, 0], ShapeError, "3 indices for an array of rank 2"),
+        (np.s_[..., 0, ...], ShapeError, "only one"),
+        (True, DTypeError, "Invalid index True"),
+        (1.0, DTypeError, "Invalid index 1.0"),
+        ("a", DTypeError, "Invalid index 'a'"),
+        (np.s_[::0], ProgramError, "slice step 0"),
+        (np.s_[1.0:], DTypeError, "Invalid slice bound 1.0"),
         (np.array([True, False, True]), DTypeError, "mask"),
-        (np.array([1.0]), DTypeError, "must be integers"),
+        (np.array([1.0]), DTypeError, "Expected integer indices, got float64"),
     ],
     ids=str,
 )
@@ -180,7 +180,9 @@ def test_what_is_no_index_is_refused(index: Any, error: type[Exception], words: 
 def test_variables_are_no_bounds_and_masks_no_indices() -> None:
     with br.Program():
         x, n = br.data("x", ["b", 4]), br.data("n", [], dtype="int32")
-        with pytest.raises(SymbolicValueError, match=r"(?s)`n` cannot bound.*br\.take"):
+        with pytest.raises(
+            SymbolicValueError, match=r"(?s)Slice bound `n` is unsupported.*br\.take"
+        ):
             x[:n]
         with pytest.raises(DTypeError, match=r"(?s)mask.*br\.where"):
             x[x[:, 0] > 0.0]
@@ -227,7 +229,7 @@ def test_a_symbolic_bound_outside_is_an_error_in_the_run(mode: str, index: Any) 
     with br.Program() as program:
         x, y = br.data("x", ["b", 3]), br.data("y", ["t"])
         z = x[index]
-    with pytest.raises(IndexRangeError, match="does not lie within"):
+    with pytest.raises(IndexRangeError, match="is out of range"):
         run(mode, program, [z, y], x=ramp(2, 3), y=np.zeros(4, np.float32))
 
 
@@ -241,7 +243,7 @@ def test_an_integer_on_a_symbolic_axis_is_checked_in_the_run(mode: str, index: i
     np.testing.assert_array_equal(got, ramp(4, 3)[index])
     assert got_grad.sum() == 3
     for rows in (0, 2):
-        with pytest.raises(IndexRangeError, match="does not lie within"):
+        with pytest.raises(IndexRangeError, match="is out of range"):
             run(mode, program, [y], x=ramp(rows, 3))
 
 

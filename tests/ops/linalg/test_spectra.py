@@ -49,7 +49,7 @@ def test_vectors_beyond_the_values_are_given_and_have_no_derivative(mode: str) -
                 partial(br.gradients, [out], [x]),
                 partial(br.jvp, [out], [x], [br.ones_like(x)]),
             ):
-                with pytest.raises(GradientError, match="no derivative") as caught:
+                with pytest.raises(GradientError, match="is not differentiable") as caught:
                     differentiate()
                 assert fix in str(caught.value)
         again = u[:, :2] * s @ vh, q @ r, br.matrix_transpose(u) @ u, q @ br.matrix_transpose(q)
@@ -84,9 +84,9 @@ def test_what_is_no_square_is_refused() -> None:
             lambda: br.linalg.eigh(x),
             lambda: br.linalg.solve(x, y),
         ):
-            with pytest.raises(ShapeError, match="needs squares, and matrices are 3 by 2"):
+            with pytest.raises(ShapeError, match="expected square matrices, got 3 by 2"):
                 build()
-        with pytest.raises(ShapeError, match="no mode 'full'"):
+        with pytest.raises(ShapeError, match="unknown mode 'full'"):
             br.linalg.qr(x, mode="full")
         with pytest.raises(ShapeError):
             br.linalg.solve(y, br.data("z", [3]))

@@ -110,7 +110,7 @@ def test_the_gradient_of_cross_entropy_scatters_nothing() -> None:
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_labels_out_of_range_are_an_error(mode: str, label: int) -> None:
-    with pytest.raises(IndexRangeError, match="not the number of a class") as error:
+    with pytest.raises(IndexRangeError, match="A label is out of range") as error:
         loss_and_gradient(
             mode, each(br.softmax_cross_entropy), np.zeros((2, 3)), np.array([0, label])
         )
@@ -129,17 +129,19 @@ def test_labels_of_a_small_dtype_name_all_classes_they_can(mode: str) -> None:
 def test_labels_must_be_integers_in_the_shape_of_the_rows() -> None:
     with br.Program():
         logits = br.data("logits", ["b", 3])
-        with pytest.raises(DTypeError, match="needs integer labels, not float32"):
+        with pytest.raises(
+            DTypeError, match="expected an integer dtype for `labels`, got float32"
+        ):
             br.softmax_cross_entropy(logits, br.data("soft", ["b"]), reduction="none")
-        with pytest.raises(ShapeError, match=r"without axis -1: \[b\], not i32\[b,1\]"):
+        with pytest.raises(ShapeError, match=r"without axis -1: \[b\], got i32\[b,1\]"):
             br.softmax_cross_entropy(
                 logits, br.data("column", ["b", 1], dtype="int32"), reduction="none"
             )
-        with pytest.raises(ShapeError, match=r"\[b\], not i32\[c\]"):
+        with pytest.raises(ShapeError, match=r"\[b\], got i32\[c\]"):
             br.softmax_cross_entropy(
                 logits, br.data("other", ["c"], dtype="int32"), reduction="none"
             )
-        with pytest.raises(DTypeError, match="needs real numbers, not complex64"):
+        with pytest.raises(DTypeError, match="expected a real dtype, got complex64"):
             br.softmax_cross_entropy_soft(
                 br.data("z", ["b", 3], dtype="complex64"), logits, reduction="none"
             )
@@ -172,7 +174,7 @@ def test_no_rows_of_no_classes_have_no_loss(mode: str) -> None:
 def test_losses_do_not_broadcast(loss: str) -> None:
     with br.Program():
         column, row = br.data("column", ["b", 1]), br.data("row", ["b"])
-        with pytest.raises(ShapeError, match="needs two equal shapes"):
+        with pytest.raises(ShapeError, match="expected two equal shapes"):
             attrgetter(loss)(br)(column, row)
         assert str(each(attrgetter(loss)(br))(row, 1.0).type) == "f32[b]"
 
@@ -185,9 +187,9 @@ def test_losses_along_an_axis_need_equal_shapes() -> None:
             br.losses.cosine_similarity,
             br.softmax_cross_entropy_soft,
         ):
-            with pytest.raises(ShapeError, match="needs two equal shapes"):
+            with pytest.raises(ShapeError, match="expected two equal shapes"):
                 loss(x, br.data(f"y_{loss.__name__}", ["b", 4]))
-            with pytest.raises(ShapeError, match="needs two equal shapes"):
+            with pytest.raises(ShapeError, match="expected two equal shapes"):
                 loss(x, 1.0)
 
 
@@ -219,5 +221,5 @@ def test_nan_is_never_a_right_guess(mode: str) -> None:
 
 
 def test_the_best_none_are_refused() -> None:
-    with br.Program(), pytest.raises(ShapeError, match="cannot take the best 0"):
+    with br.Program(), pytest.raises(ShapeError, match="expected k of 1 or more, got 0"):
         br.top_k_accuracy(br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int64"), k=0)

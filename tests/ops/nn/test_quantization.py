@@ -46,20 +46,22 @@ def test_scales_that_do_not_fit_are_refused() -> None:
         x = br.data("x", ["b", 6])
         with pytest.raises(ShapeError, match="scales of shape"):
             br.layers.quantize(x, br.data("s", ["b", 3]), axis=1, block=4)
-        with pytest.raises(ShapeError, match="no axis"):
+        with pytest.raises(ShapeError, match="`block` requires `axis`"):
             br.layers.quantize(x, 1.0, block=2)
-        with pytest.raises(ShapeError, match="the block -1"):
+        with pytest.raises(ShapeError, match="invalid block=-1"):
             br.layers.quantize(x, br.data("u", ["b", 6]), axis=1, block=-1)
 
 
 def test_dtypes_that_hold_no_small_integers_are_refused() -> None:
     with br.Program():
         x, q = br.data("x", [3]), br.data("q", [3], "int8")
-        with pytest.raises(DTypeError, match="makes no int32"):
+        with pytest.raises(DTypeError, match="unsupported output dtype int32"):
             br.layers.quantize(x, 1.0, dtype="int32")
-        with pytest.raises(DTypeError, match="zero_point of dequantize is uint8, beside int8"):
+        with pytest.raises(
+            DTypeError, match="zero_point of dequantize: expected int8, got uint8"
+        ):
             br.layers.dequantize(q, br.data("s", []), br.data("z", [], "uint8"))
-        with pytest.raises(DTypeError, match="takes integers"):
+        with pytest.raises(DTypeError, match="expected an integer of 32 bits"):
             br.layers.dequantize(x, br.data("t", []))
-        with pytest.raises(DTypeError, match="a real float"):
+        with pytest.raises(DTypeError, match="a real floating dtype"):
             br.layers.quantize(x, q, axis=0)

@@ -226,10 +226,10 @@ def test_dropout_at_its_ends(mode: str, attrs: Any, factor: int) -> None:
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ([[5]], "told 5 trips for axis 0"),
-        ([[3], [3]], "told 3 trips for axis 1"),
-        ([[3], [], [4], [2]], "told 2 trips for axis 2"),
-        ([[3, 4]], "must be one number, or one for each"),
+        ([[5]], "5 iterations do not match axis 0"),
+        ([[3], [3]], "3 iterations do not match axis 1"),
+        ([[3], [], [4], [2]], "2 iterations do not match axis 2"),
+        ([[3, 4]], "expected a scalar or a vector"),
     ],
 )
 def test_trips_are_told_for_the_first_axes(shapes: list[list[int]], message: str) -> None:
@@ -311,7 +311,7 @@ def test_all_trips_at_once_draw_the_bits_of_each(mode: str) -> None:
 def test_classes_are_not_drawn_along_trips() -> None:
     with br.Program():
         slots = {"state": [STATE], "logits": [br.data("x", [3])], "trips": [np.arange(3)]}
-        with pytest.raises(ShapeError, match="has trips along axis -1"):
+        with pytest.raises(ShapeError, match="axis -1 is an iteration axis"):
             apply("random_categorical", slots, {"salt": 1})
 
 
@@ -329,17 +329,27 @@ def test_both_modes_drop_the_same() -> None:
     [
         ("random_uniform", {"salt": -1}, ProgramError, "salt=-1"),
         ("random_uniform", {"salt": 2**32}, ProgramError, "salt=4294967296"),
-        ("random_uniform", {"low": 1.0, "high": 0.0}, ProgramError, "low=1.0 and high=0.0"),
-        ("random_uniform", {"dtype": "int32"}, DTypeError, "draws real numbers, not int32"),
-        ("random_normal", {"dtype": "complex64"}, DTypeError, "not complex64"),
-        ("random_normal", {"shape": (2, -1)}, ShapeError, "cannot draw the shape"),
-        ("random_truncated_normal", {"low": 3.0}, ProgramError, "low=3.0 and high=2.0"),
+        ("random_uniform", {"low": 1.0, "high": 0.0}, ProgramError, "low=1.0 exceeds high=0.0"),
+        (
+            "random_uniform",
+            {"dtype": "int32"},
+            DTypeError,
+            "expected a real floating dtype, got int32",
+        ),
+        ("random_normal", {"dtype": "complex64"}, DTypeError, "got complex64"),
+        ("random_normal", {"shape": (2, -1)}, ShapeError, "negative size in shape"),
+        ("random_truncated_normal", {"low": 3.0}, ProgramError, "low=3.0 exceeds high=2.0"),
         ("random_bernoulli", {"probability": 1.5}, ProgramError, "probability=1.5"),
         ("random_bernoulli", {"probability": float("nan")}, ProgramError, "probability=nan"),
-        ("random_randint", {"low": 3, "high": 3}, ProgramError, r"from \[3, 3\)"),
+        ("random_randint", {"low": 3, "high": 3}, ProgramError, r"invalid range \[3, 3\)"),
         ("random_randint", {"high": 300, "dtype": "int8"}, ProgramError, "from -128 to 127"),
-        ("random_randint", {"high": 3, "dtype": "float32"}, DTypeError, "draws integers"),
-        ("random_orthogonal", {"shape": (3,)}, ShapeError, "two axes or more"),
+        (
+            "random_randint",
+            {"high": 3, "dtype": "float32"},
+            DTypeError,
+            "expected an integer dtype, got float32",
+        ),
+        ("random_orthogonal", {"shape": (3,)}, ShapeError, "expected rank 2 or more"),
     ],
 )
 def test_draws_that_make_no_sense_are_refused(
@@ -357,7 +367,10 @@ def test_states_and_trips_must_be_what_they_are() -> None:
         ):
             call("random_uniform", state, shape=(2,), salt=1)
     for trip in (np.float32(1), np.zeros((1, 1), np.int32)):
-        with br.Program(), pytest.raises((DTypeError, ShapeError), match="A trip of"):
+        with (
+            br.Program(),
+            pytest.raises((DTypeError, ShapeError), match="trips of random_uniform"),
+        ):
             call("random_uniform", STATE, trip, shape=(2,), salt=1)
     for rate in (-0.1, 1.1):
         with br.Program(), pytest.raises(ProgramError, match=f"rate={rate}"):

@@ -91,10 +91,12 @@ def check_same_rank(context: InferenceContext, xs: Sequence[TensorType]) -> None
         ShapeError: There are no arrays, or their ranks differ.
     """
     if not xs:
-        raise ShapeError(f"{context.type} needs at least one array.")
-    if len({x.rank for x in xs}) > 1:
+        raise ShapeError(f"{context.type}: expected at least one array.")
+    ranks = sorted({x.rank for x in xs})
+    if len(ranks) > 1:
         raise ShapeError(
-            f"{context.type} needs arrays with as many axes as each other.",
+            f"{context.type}: expected arrays of equal rank, got ranks "
+            f"{', '.join(map(str, ranks))}.",
             fix="Add an axis with br.expand_dims or x[None].",
         )
 
@@ -107,7 +109,7 @@ def common_sizes(
     for axis in range(xs[0].rank):
         for x in xs[1:] if axis != but else ():
             pair = sizes[axis], x.shape[axis]
-            problem = "{} needs equal sizes on axis {}, not {} and {}."
+            problem = "{}: expected equal sizes on axis {}, got {} and {}."
             sizes[axis] = context.unify(*pair, problem.format(context.type, axis, *pair))
     return sizes
 
@@ -117,7 +119,9 @@ def infer_concat(context: InferenceContext, *xs: TensorType, axis: int) -> Tenso
     """Infer the type: the common sizes, and the sum of sizes on the axis."""
     check_same_rank(context, xs)
     if xs[0].rank == 0:
-        raise ShapeError("concat needs an axis, and scalars have none.", fix="Use br.stack.")
+        raise ShapeError(
+            "concat: expected arrays of rank 1 or more, got scalars.", fix="Use br.stack."
+        )
     axis = axis_index(axis, xs[0].rank, context.type)
     sizes = common_sizes(context, xs, axis)
     sizes[axis] = sum((x.shape[axis] for x in xs), start=0)
@@ -242,13 +246,13 @@ def unstack_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     count = shape[normalize_axis(attrs["axis"], len(shape))]
     if isinstance(count, Dim):
         raise AxisError(
-            f"cannot make a number of arrays that is only known in a run: {count}.",
-            fix="Go through the axis with br.create_rnn or br.scan.",
+            f"the number of outputs, {count}, is not known before the run.",
+            fix="Iterate over the axis with br.create_rnn or br.scan.",
         )
     if count > MAX_OUTPUTS:
         raise AxisError(
-            f"cannot make {count} arrays of one; {MAX_OUTPUTS} are the most.",
-            fix="Go through the axis with br.create_rnn or br.scan.",
+            f"{count} outputs exceed the limit of {MAX_OUTPUTS}.",
+            fix="Iterate over the axis with br.create_rnn or br.scan.",
         )
     return replace(axis_map, outputs={"out": axis_map.outputs["out"] * count})
 
@@ -348,12 +352,13 @@ def infer_split(
         sections = (equal_part(have, sections),) * sections
     sections = tuple(map(context.unifier.resolve, sections))
     total = sum(sections, start=0)
-    context.unify(have, total, f"split cannot cut {have} into {_format_sum(sections)}.")
+    problem = f"split: sections {_format_sum(sections)} do not sum to the axis size {have}."
+    context.unify(have, total, problem)
     return [x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sections]
 
 
 def _format_sum(sections: Shape) -> str:
-    return " + ".join(map(str, sections)) or "no pieces"
+    return " + ".join(map(str, sections)) or "()"
 
 
 def equal_part(size: Size, sections: int) -> Size:
@@ -363,12 +368,12 @@ def equal_part(size: Size, sections: int) -> Size:
         ShapeError: The division is not exact for all values of the size.
     """
     if sections < 1:
-        raise ShapeError(f"split cannot make {sections} pieces.")
+        raise ShapeError(f"split: expected at least one section, got {sections}.")
     part = divide_exactly(size, sections)
     if part is None:
         raise ShapeError(
-            f"split cannot cut {size} into {sections} equal pieces.",
-            fix="Say the size of each: sections=(…).",
+            f"split: axis size {size} is not divisible into {sections} equal sections.",
+            fix="Pass the size of each section: sections=(…).",
         )
     return part
 

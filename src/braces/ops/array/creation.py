@@ -272,7 +272,7 @@ def infer_arange(
 ) -> TensorType:
     """Infer the type: the number of steps, at least zero."""
     if step == 0:
-        raise ProgramError("arange needs a step that is not 0.")
+        raise ProgramError("arange: expected a nonzero step, got 0.")
     distance, length = (stop - start, step) if step > 0 else (start - stop, -step)
     distance = context.unifier.resolve(distance)
     count = call("max", (distance + (length - 1)) // length, 0)

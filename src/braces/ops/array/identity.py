@@ -111,7 +111,7 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
         >>> br.Executor().run(prog, br.Scope(), feed=feed, fetch=out)
         Traceback (most recent call last):
         ...
-        braces.errors.RunError: Sizes are not what they were said to be.
+        braces.errors.RunError: The shape at run time differs from the shape of ensure_shape.
           at: op `ensure_shape_0` (ensure_shape), built at ...
           given: 3
     """
@@ -122,20 +122,20 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
 def infer_ensure_shape(context: InferenceContext, x: TensorType, *, shape: Shape) -> TensorType:
     """Infer the type: the asserted sizes, if those of `x` can equal them."""
     wanted = tuple(map(context.unifier.resolve, shape))
-    problem = f"{x} is not of the shape ({', '.join(map(str, wanted))})."
+    problem = f"ensure_shape: expected shape ({', '.join(map(str, wanted))}), got {x}."
     if x.rank != len(wanted):
-        raise ShapeError(problem, fix="Say one size for each axis.")
+        raise ShapeError(problem, fix="Pass one size for each axis.")
     for size, want in zip(x.shape, wanted, strict=True):
         difference = sum_of((context.unifier.resolve(size), want * -1))
         low, high = (
             difference.bounds if isinstance(difference, Dim) else (difference, difference)
         )
         if low > 0 or high < 0:
-            raise ShapeError(problem, fix="Say sizes that it can have in a run.")
+            raise ShapeError(problem, fix="Pass sizes that the array can have at run time.")
     return x.with_shape(wanted)
 
 
-@ensure_shape.checked(RunError, "Sizes are not what they were said to be.")
+@ensure_shape.checked(RunError, "The shape at run time differs from the shape of ensure_shape.")
 def shape_differs(x: Tensor, *, shape: Shape) -> Any:
     """Run-time check: return the first size that differs."""
     for size, want in zip(x.shape, shape, strict=True):

@@ -125,18 +125,18 @@ def infer_pad(
     """Infer the type: the padded sizes; the dtype must be able to hold `value`."""
     cast_literal(value, x.dtype)
     if mode not in MODES:
-        raise ShapeError(f"pad has no mode {mode!r}.", fix=suggest(mode, MODES))
+        raise ShapeError(f"pad: unknown mode {mode!r}.", fix=suggest(mode, MODES))
     if len(widths) not in (1, x.rank):
         raise ShapeError(
-            f"pad needs a pair of widths for each of {x.rank} axes, not {len(widths)}.",
-            fix="Write widths=((before, after), …); (0, 0) leaves an axis as it is.",
+            f"pad: `widths` has {len(widths)} pairs for an array of rank {x.rank}.",
+            fix="Pass widths=((before, after), …), one pair for each axis, or one for all.",
         )
     resolve, sizes = context.unifier.resolve, list[Size]()
     for size, (before, after) in zip(x.shape, for_each_axis(widths, x.rank), strict=True):
         if any(isinstance(width, int) and width < 0 for width in (before, after)):
             raise ShapeError(
-                f"pad cannot add a negative margin ({before}, {after}).",
-                fix="Use slices to cut.",
+                f"pad: negative padding ({before}, {after}).",
+                fix="Use slices to crop.",
             )
         sizes.append(resolve(size + before + after))
     return x.with_shape(tuple(sizes))
@@ -207,7 +207,7 @@ def tile(x: Tensor, *, reps: Shape) -> Tensor:
 def infer_tile(context: InferenceContext, x: TensorType, *, reps: Shape) -> TensorType:
     """Infer the type: the sizes times the numbers of copies."""
     if any(isinstance(rep, int) and rep < 0 for rep in reps):
-        raise ShapeError("tile cannot make a negative number of copies.", given=f"reps={reps}")
+        raise ShapeError("tile: negative number of repetitions.", given=f"reps={reps}")
     reps, shape = align_ranks(reps, x.shape)
     resolve = context.unifier.resolve
     return x.with_shape(tuple(resolve(n * r) for n, r in zip(shape, reps, strict=True)))
@@ -281,7 +281,7 @@ def infer_repeat(
 ) -> TensorType:
     """Infer the type: the size of the axis times the repeats."""
     if isinstance(repeats, int) and repeats < 0:
-        raise ShapeError("repeat cannot make a negative number of copies.")
+        raise ShapeError("repeat: negative number of repetitions.", given=f"repeats={repeats}")
     shape, at = flatten_unless_axis(x.shape, axis, context.type)
     size = context.unifier.resolve(shape[at] * repeats)
     return x.with_shape((*shape[:at], size, *shape[at + 1 :]))

@@ -31,8 +31,8 @@ def moveaxis_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     source, target = (require_tuple(attrs[name]) for name in ("source", "destination"))
     if len(source) != len(target):
         raise AxisError(
-            f"cannot move {len(source)} axes to {len(target)} places.",
-            fix="Name one destination for each source.",
+            f"`source` has {len(source)} axes, `destination` has {len(target)}.",
+            fix="Pass one destination for each source axis.",
         )
     source, target = (_normalize_axes(axes, len(indices)) for axes in (source, target))
     order = [i for i in range(len(indices)) if i not in source]
@@ -190,8 +190,8 @@ def roll_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     axis_map = mix_along_axis(types, attrs)
     if shifts not in (1, axes):
         raise AxisError(
-            f"cannot shift {axes} axes by {shifts} numbers.",
-            fix="Give one shift for each axis, or one for all.",
+            f"`shift` has {shifts} entries for {axes} axes.",
+            fix="Pass one shift for each axis, or one for all.",
         )
     return axis_map
 
@@ -238,7 +238,7 @@ def roll_of_rows(view: RowView, count: str) -> Op:
     if rows not in axes:
         return view.op
     if len(axes) > 1:
-        raise mixed_rows_error(view.op, "it moves numbers along several axes.")
+        raise mixed_rows_error(view.op, "it shifts elements along several axes.")
     (shift,) = require_tuple(view.op.attrs["shift"])
     places = emit("remainder", emit("arange", stop=view.rows) - int(shift), view.var(count))
     return build_take(view, value, places, rows)

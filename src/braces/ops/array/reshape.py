@@ -128,23 +128,25 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
         ShapeError: Several sizes are -1, or the division is not exact.
     """
     if want.count(-1) > 1:
-        raise ShapeError(f"{what} can find one size, not several.", given=f"shape={want}")
+        raise ShapeError(f"{what}: only one size can be -1.", given=f"shape={want}")
     if any(isinstance(size, int) and size < -1 for size in want):
-        raise ShapeError(f"{what} takes no negative sizes but -1.", given=f"shape={want}")
+        raise ShapeError(f"{what}: negative size other than -1.", given=f"shape={want}")
     if -1 not in want:
         return want
     left_over, others = _cancel_sizes(have, want)
     total, divisor = product(tuple(left_over)), product(tuple(others))
     if divisor == 0:
-        raise ShapeError(f"{what} cannot find a size beside 0.", fix="Write it in place of -1.")
+        raise ShapeError(
+            f"{what}: cannot infer -1 beside a size of 0.", fix="Pass the size in place of -1."
+        )
     missing = divide_exactly(total, divisor)
     if missing is None:
         is_numeric = isinstance(total, int) and isinstance(divisor, int)
         raise ShapeError(
-            f"{what} cannot divide {total} elements by {divisor}."
+            f"{what}: {total} elements are not divisible by {divisor}."
             if is_numeric
-            else f"{what} cannot divide {total} by {divisor} for every value of the sizes.",
-            fix=f"-1 stands for {total} / {divisor}; choose sizes that divide {total}.",
+            else f"{what}: {total} is not divisible by {divisor} for all values of the sizes.",
+            fix=f"Choose sizes that divide {total}; -1 stands for {total} / {divisor}.",
         )
     return tuple(missing if size == -1 else size for size in want)
 
@@ -162,7 +164,7 @@ def infer_reshape(context: InferenceContext, x: TensorType, *, shape: Shape) -> 
         _split_product(left_over),
         _split_product(others),
     )
-    problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
+    problem = f"reshape: expected {product(want)} elements, got {product(have)}."
     if left_number == 0 or right == 0:
         context.unify(left_number, right, problem)
         return x.with_shape(want)
@@ -229,8 +231,8 @@ def infer_flatten(context: InferenceContext, x: TensorType, *, axis: int) -> Ten
     """Infer the type: the kept sizes, and the product of the others."""
     if not 0 <= axis <= x.rank:
         raise ShapeError(
-            f"{context.type} cannot keep {axis} of {x.rank} axes.",
-            fix="`axis` is the number of leading axes that stay.",
+            f"{context.type}: axis {axis} is out of range for an array of rank {x.rank}.",
+            fix=f"Pass the number of leading axes to keep, from 0 to {x.rank}.",
         )
     return x.with_shape((*x.shape[:axis], product(x.shape[axis:])))
 
@@ -316,7 +318,7 @@ def infer_squeeze(
         context.unify(
             x.shape[i],
             1,
-            f"squeeze cannot remove axis {i} of size {x.shape[i]}; only of size 1.",
+            f"squeeze: expected size 1 on axis {i}, got {x.shape[i]}.",
         )
     return x.with_shape(tuple(size for i, size in enumerate(x.shape) if i not in removed))
 
@@ -374,11 +376,12 @@ def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
 def infer_broadcast_to(context: InferenceContext, x: TensorType, *, shape: Shape) -> TensorType:
     """Infer the type: the given sizes, which the sizes of `x` other than 1 must equal."""
     wanted = tuple(map(context.unifier.resolve, shape))
-    problem = f"broadcast_to cannot bring {x} to the shape ({', '.join(map(str, wanted))})."
+    shape_text = ", ".join(map(str, wanted))
+    problem = f"broadcast_to: cannot broadcast {x} to the shape ({shape_text})."
     if x.rank > len(wanted):
-        raise ShapeError(problem, fix="Broadcasting adds axes and never removes any.")
+        raise ShapeError(problem, fix=f"Pass a shape of rank {x.rank} or more.")
     if any(isinstance(size, int) and size < 0 for size in wanted):
-        raise ShapeError(problem, fix="A size is not negative; -1 has no meaning here.")
+        raise ShapeError(problem, fix="Pass sizes of 0 or more; -1 is not supported here.")
     for size, want in zip(reversed(x.shape), reversed(wanted), strict=False):
         if context.unifier.resolve(size) != 1:
             context.unify(size, want, problem)

@@ -39,7 +39,7 @@ def norm_type(
     """Infer the type of Lp pooling; integers give float32."""
     if not 1 <= p < math.inf:
         raise ShapeError(
-            f"{context.type} has no norm of p={p}.", fix="p is a number from 1 on."
+            f"{context.type}: invalid norm p={p}.", fix="Use a finite p of 1 or more."
         )
     return mean_type(rank, context, x, **attrs)
 

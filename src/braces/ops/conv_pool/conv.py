@@ -73,8 +73,8 @@ def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
     window = [size for size in sizes if isinstance(size, int) and size > 0]
     if len(window) < len(sizes):
         raise ShapeError(
-            "The window of a convolution must have known sizes, of at least 1.",
-            fix=f"The axes of weight are {kernel_layout}.",
+            "The window of a convolution must have known sizes of at least 1.",
+            fix=f"Pass `weight` with the axes {kernel_layout}.",
         )
     return window
 
@@ -88,15 +88,16 @@ def _output_channels(
 ) -> Size:
     inputs, outputs = (weight.shape[kernel_layout.index(letter)] for letter in "IO")
     if groups < 1:
-        raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
+        raise ShapeError(f"{context.type}: invalid groups={groups}.", fix="Use 1 or more.")
     if (outputs % groups) != 0:
         raise ShapeError(
-            f"{context.type} cannot divide {outputs} output channels into {groups} groups.",
-            fix="Output channels must be a multiple of groups.",
+            f"{context.type}: {outputs} output channels are not divisible by groups={groups}.",
+            fix="Use a multiple of groups as the number of output channels.",
         )
     problem = (
-        f"{context.type} has {channels} input channels, but weight takes {inputs * groups}"
-        + (f" ({inputs} in each of {groups} groups)." if groups > 1 else ".")
+        f"{context.type}: expected {inputs * groups} input channels"
+        + (f" ({inputs} in each of {groups} groups)" if groups > 1 else "")
+        + f", got {channels}."
     )
     context.unify(channels, inputs * groups, problem)
     return outputs
@@ -109,8 +110,8 @@ def check_bias(context: InferenceContext, bias: TensorType, channels: Size) -> N
         ShapeError: The size or the rank differs.
     """
     if bias.rank != 1:
-        raise ShapeError(f"bias of {context.type} has {bias.rank} axes, not 1.")
-    problem = f"{context.type} has {channels} output channels, but bias has {bias.shape[0]}."
+        raise ShapeError(f"bias of {context.type}: expected rank 1, got {bias}.")
+    problem = f"{context.type}: expected a bias of size {channels}, got {bias.shape[0]}."
     context.unify(bias.shape[0], channels, problem)
 
 

@@ -77,7 +77,7 @@ def _check_dtype(
     out = convolution_type(rank, context, x, weight, None, **attrs)
     check_rank(result, rank, f"result of {context.type}")
     for got, size in zip(result.shape, out.shape, strict=True):
-        context.unify(got, size, f"{context.type} needs {out} as result, not {result}.")
+        context.unify(got, size, f"{context.type}: expected result {out}, got {result}.")
     return out.dtype
 
 

@@ -66,9 +66,9 @@ def spread_windows(
     if isinstance(pads, str):
         if any(extra):
             raise ShapeError(
-                "padding='same' leaves nothing for output_padding.",
+                "output_padding is not supported with padding='same'.",
                 given=f"output_padding={tuple(output_padding)}",
-                fix="Leave it out: the result is stride times as long.",
+                fix="Omit output_padding; the output size is stride times the input size.",
             )
         pads = list(map(_same_padding, map(dilated_span, window, dilations), strides))
     edges = ((low, high - more) for (low, high), more in zip(pads, extra, strict=True))
@@ -91,8 +91,8 @@ def spread_size(size: Size, window: int, axis: int, windows: ConvGeometry, what:
     length = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
     if isinstance(length, int) and length < 1:
         raise ShapeError(
-            f"{what} would leave nothing of an axis of {size}.",
-            given=f"a window that spans {spanned}, a stride of {windows.strides[axis]}",
+            f"{what}: output size is less than 1 for an axis of size {size}.",
+            given=f"window span {spanned}   stride {windows.strides[axis]}",
             fix="Use less padding.",
         )
     return call("max", length, 0)
@@ -123,7 +123,7 @@ def transposed_type(
         shape[axis] = spread_size(shape[axis], window[i], i, windows, context.type)
     inputs, group_outputs = (weight.shape[weights.index(letter)] for letter in "OI")
     _check_groups(context, inputs, groups)
-    problem = f"{context.type} has {shape[channel]} input channels, but weight takes {inputs}."
+    problem = f"{context.type}: expected {inputs} input channels, got {shape[channel]}."
     context.unify(shape[channel], inputs, problem)
     shape[channel] = group_outputs * groups
     dtypes = [x.dtype, weight.dtype]
@@ -135,11 +135,11 @@ def transposed_type(
 
 def _check_groups(context: InferenceContext, inputs: Size, groups: int) -> None:
     if groups < 1:
-        raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
+        raise ShapeError(f"{context.type}: invalid groups={groups}.", fix="Use 1 or more.")
     if (inputs % groups) != 0:
         raise ShapeError(
-            f"{context.type} cannot divide {inputs} input channels into {groups} groups.",
-            fix="Input channels must be a multiple of groups.",
+            f"{context.type}: {inputs} input channels are not divisible by groups={groups}.",
+            fix="Use a multiple of groups as the number of input channels.",
         )
 
 

@@ -50,7 +50,10 @@ def check_layout(layout: str, rank: int) -> str:
     """
     layouts = [name for name in LAYOUTS if len(name) == rank]
     if layout not in layouts:
-        raise ShapeError(f"There is no layout {layout!r}.", fix=f"Use {' or '.join(layouts)}.")
+        raise ShapeError(
+            f"Unknown layout {layout!r} for an array of rank {rank}.",
+            fix=f"Use {' or '.join(layouts)}.",
+        )
     return layout
 
 
@@ -67,12 +70,12 @@ def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tu
     """
     if len(values) not in (1, count):
         raise ShapeError(
-            f"{what} has {len(values)} numbers for {count} spatial axes.",
+            f"`{what}` has {len(values)} entries for {count} spatial axes.",
             given=f"{what}={tuple(values)}",
-            fix="Give one number for all, or one for each.",
+            fix="Pass one integer for all axes, or one for each.",
         )
     if min(values) < least:
-        raise ShapeError(f"{what} must be at least {least}.", given=f"{what}={tuple(values)}")
+        raise ShapeError(f"`{what}` must be at least {least}.", given=f"{what}={tuple(values)}")
     return tuple(values) * (count // len(values))
 
 
@@ -85,7 +88,7 @@ def pads_of(padding: Padding, count: int) -> Pads:
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ShapeError(
-                f"There is no padding {padding!r}.", fix="Use 'same', 'valid' or numbers."
+                f"Unknown padding {padding!r}.", fix="Use 'same', 'valid' or integers."
             )
         return "SAME" if padding == "same" else [(0, 0)] * count
     if len(padding) == 2 * count:
@@ -112,8 +115,8 @@ def windowed_size(
     room = room_for(size, reach, stride, pads, ceil_mode)
     if isinstance(room, int) and room < 0:
         raise ShapeError(
-            f"The window of {what} spans {reach} elements and does not fit into {size}"
-            + (f" + {sum(pads)} of padding." if sum(pads) else "."),
+            f"{what}: a window of {reach} elements does not fit into an axis of size {size}"
+            + (f" with padding {sum(pads)}." if sum(pads) else "."),
             fix="Use padding='same', more padding, or a smaller window.",
         )
     return call("max", room // stride + 1, 0)
@@ -163,6 +166,6 @@ def check_rank(x: TensorType, rank: int, what: str) -> None:
     """
     if x.rank != rank:
         raise ShapeError(
-            f"{what} has {x.rank} axes, not {rank}.",
-            fix="Axes are batch, channels and space; br.expand_dims adds one.",
+            f"{what}: expected rank {rank}, got {x}.",
+            fix="Pass batch, channel and spatial axes; br.expand_dims adds an axis.",
         )

@@ -49,8 +49,8 @@ def channels_first(rank: int, what: str) -> str:
     layouts = [layout for layout in LAYOUTS if len(layout) == rank and layout[1] == "C"]
     if not layouts:
         raise ShapeError(
-            f"{what} has {rank} axes.",
-            fix="Axes are batch, channels, and one to three of space.",
+            f"{what}: expected rank 3, 4 or 5, got rank {rank}.",
+            fix="Pass batch, channel, and one to three spatial axes.",
         )
     return layouts[0]
 
@@ -220,7 +220,7 @@ def infer_col2im(
     """Infer the type: the attribute `shape`, checked against the columns."""
     out = TensorType(float_dtype(x.dtype), tuple(map(context.unifier.resolve, shape)))
     column_type = im2col_type(context, out, **attrs)
-    problem = f"{context.type} needs {column_type} for an array of that shape, not {x}."
+    problem = f"{context.type}: expected {column_type} for an output of this shape, got {x}."
     if x.rank != 3:
         raise ShapeError(problem)
     for got, size in zip(x.shape, column_type.shape, strict=True):

@@ -74,8 +74,8 @@ def _check_pool_padding(context: InferenceContext, reaches: Sequence[int], pads:
     for size, edges in zip(reaches, pads, strict=True):
         if max(edges) >= size:
             raise ShapeError(
-                f"{context.type} has a padding of {max(edges)} for a window of {size}.",
-                fix="Padding must be smaller than the window.",
+                f"{context.type}: padding {max(edges)} is too large for a window of {size}.",
+                fix="Use padding smaller than the window.",
             )
 
 
@@ -85,7 +85,7 @@ def ordered_type(
     """Infer the type of max pooling; complex numbers are refused."""
     if x.dtype.kind == "c":
         raise DTypeError(
-            f"{context.type} cannot order complex numbers.", fix="Use br.abs first."
+            f"{context.type} is not defined for complex numbers.", fix="Use br.abs first."
         )
     return pooling_type(rank, context, x, **attrs)
 

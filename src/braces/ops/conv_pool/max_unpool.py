@@ -33,11 +33,15 @@ def unpooled_type(
     check_layout(layout, rank)
     check_integers(context.type, indices.dtype)
     for size, index_size in zip(x.shape, indices.shape, strict=True):
-        context.unify(size, index_size, f"{context.type} has {x} at the places {indices}.")
+        context.unify(
+            size,
+            index_size,
+            f"{context.type}: shape mismatch of x, {x}, and indices, {indices}.",
+        )
     if len(shape) != rank:
-        raise ShapeError(f"The shape of {context.type} has {len(shape)} axes, not {rank}.")
+        raise ShapeError(f"{context.type}: `shape` has {len(shape)} sizes; expected {rank}.")
     for axis in (layout.index("N"), layout.index("C")):
-        problem = f"{context.type} cannot make {shape} of {x}: batch and channels are kept."
+        problem = f"{context.type}: batch and channels of `shape`, {shape}, differ from {x}."
         context.unify(shape[axis], x.shape[axis], problem)
     return x.with_shape(tuple(map(context.unifier.resolve, shape)))
 
@@ -120,6 +124,4 @@ def place_outside(x: Tensor, indices: Indices, *, shape: Shape, layout: str = ""
 
 
 for definition in UNPOOLS:
-    definition.checked(IndexRangeError, "A place of what is put back is out of range.")(
-        place_outside
-    )
+    definition.checked(IndexRangeError, "An unpooling index is out of range.")(place_outside)

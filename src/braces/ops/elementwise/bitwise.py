@@ -21,9 +21,9 @@ def _with_bits(kinds: str, what: str, *dtypes: DType, **attrs: Any) -> DType:
     del attrs
     for dtype in dtypes:
         if dtype.kind not in kinds:
-            accepted = "integers and bools" if "b" in kinds else "integers"
+            accepted = "an integer or bool dtype" if "b" in kinds else "an integer dtype"
             raise DTypeError(
-                f"{what} takes {accepted}, not {dtype}.",
+                f"{what}: expected {accepted}, got {dtype}.",
                 fix="Use br.cast(x, 'int32'), or br.bitcast for the bits of floats.",
             )
     return promote(*dtypes)
@@ -145,14 +145,14 @@ def of_width(what: str, x: DType, *, dtype: DType) -> DType:
         )
     if is_narrow(x):
         raise DTypeError(
-            f"{what} cannot read {x}, whose numbers have less than 8 bits.",
-            fix="Use br.cast, which keeps the numbers.",
+            f"{what}: unsupported dtype {x} of less than 8 bits.",
+            fix="Use br.cast, which converts values.",
         )
     if x.itemsize != dtype.itemsize:
         raise DTypeError(
-            f"{what} cannot read the {8 * x.itemsize} bits of {x} as {dtype}, which has "
-            f"{8 * dtype.itemsize}.",
-            fix="Choose a dtype of as many bits, or br.cast the numbers.",
+            f"{what}: expected a dtype of {8 * x.itemsize} bits for {x}, got {dtype} of "
+            f"{8 * dtype.itemsize} bits.",
+            fix="Choose a dtype of equal width, or convert the values with br.cast.",
         )
     return dtype
 

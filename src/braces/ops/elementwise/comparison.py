@@ -41,7 +41,7 @@ def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
     for dtype in dtypes:
         if dtype != BOOL:
             raise DTypeError(
-                f"{what} takes bools, not {dtype}.", fix="Compare first: `x != 0`."
+                f"{what}: expected a bool dtype, got {dtype}.", fix="Compare first: `x != 0`."
             )
     return BOOL
 

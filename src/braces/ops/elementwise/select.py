@@ -39,7 +39,8 @@ def where_dtype(what: str, condition: DType, x: DType, y: DType) -> DType:
     """Dtype rule of `where`: the promoted dtype; the condition is bool."""
     if condition != BOOL:
         raise DTypeError(
-            f"{what} needs a bool condition, not {condition}.", fix="Compare first: `x != 0`."
+            f"{what}: expected a bool condition, got {condition}.",
+            fix="Compare first: `x != 0`.",
         )
     return promote(x, y)
 
@@ -97,7 +98,7 @@ def common_dtype(what: str, x: DType, instead: DType | None, *, training: bool) 
     """Dtype rule: both inputs have the same dtype."""
     del training
     if instead not in (x, None):
-        raise DTypeError(f"{what} needs inputs of one dtype, not {x} and {instead}.")
+        raise DTypeError(f"{what}: expected inputs of equal dtype, got {x} and {instead}.")
     return x
 
 
@@ -168,11 +169,13 @@ def case_dtype(what: str, index: DType, *, cases: tuple[int, ...], default: bool
     """Dtype rule: int64; the dtype of the index must be able to hold each case."""
     del default
     if not is_integer(index):
-        raise DTypeError(f"{what} needs an integer, not {index}.")
+        raise DTypeError(f"{what}: expected an integer index, got {index}.")
     info = np.iinfo(index)
     for case in cases:
         if not info.min <= case <= info.max:
-            raise DTypeError(f"An index of {index} is never {case}.")
+            raise DTypeError(
+                f"{what}: case {case} is out of range for an index of dtype {index}."
+            )
     return INT64
 
 
@@ -280,12 +283,12 @@ def clip_dtype(what: str, x: DType, *, min: Number | None, max: Number | None) -
     """Dtype rule: the dtype of `x`, which must hold both bounds; the bounds are in order."""
     refuse(what, x, "bc")
     if min is not None and max is not None and not min <= max:
-        raise ProgramError(f"{what} is given min={min}, which is not below max={max}.")
+        raise ProgramError(f"{what}: min={min} exceeds max={max}.")
     for end in (min, max):
         if end is not None and is_integer(x) and not fits(end, x):
             low, high = limits_of(x)
             raise DTypeError(
-                f"{what} cannot bound {x}, whose numbers are {low} to {high}, by {end}.",
+                f"{what}: bound {end} is out of range for {x}, from {low} to {high}.",
                 fix="Use br.cast(x, 'float32') first.",
             )
     return x

@@ -176,9 +176,9 @@ def infer_deform_conv2d(
     channels = x.shape[1]
     if offset_groups < 1 or (channels % offset_groups) != 0:
         raise ShapeError(
-            f"{context.type} cannot divide {channels} input channels into {offset_groups} "
-            "groups with offsets.",
-            fix="Input channels must be a multiple of offset_groups.",
+            f"{context.type}: {channels} input channels are not divisible by "
+            f"offset_groups={offset_groups}.",
+            fix="Use a multiple of offset_groups as the number of input channels.",
         )
     inside = product((offset_groups, *weight.shape[2:]))
     dtypes = [out.dtype]
@@ -186,7 +186,7 @@ def infer_deform_conv2d(
         if extra is not None:
             check_rank(extra, 4, f"{slot} of {context.type}")
             expected = out.with_shape((x.shape[0], count, *out.shape[2:]))
-            problem = f"{slot} of {context.type} must be {expected}, not {extra}."
+            problem = f"{slot} of {context.type}: expected {expected}, got {extra}."
             for got, size in zip(extra.shape, expected.shape, strict=True):
                 context.unify(got, size, problem)
             dtypes.append(extra.dtype)

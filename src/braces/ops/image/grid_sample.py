@@ -40,10 +40,11 @@ def grid_sample_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     plane = len(x) - 2
     if plane < 1 or len(grid) != len(x):
         raise AxisError(
-            f"needs a grid and images of as many axes, 3 or more, not {len(grid)} and {len(x)}."
+            "expected a grid and images of equal rank, 3 or more, "
+            f"got ranks {len(grid)} and {len(x)}."
         )
     if isinstance(grid[-1], int) and grid[-1] != plane:
-        raise AxisError(f"needs {plane} coordinates for each place, not {grid[-1]}.")
+        raise AxisError(f"expected {plane} coordinates for each point, got {grid[-1]}.")
     pixels, places = numbered_indices(plane, "pixel"), numbered_indices(plane, "place")
     return make_axis_map(
         types,
@@ -63,7 +64,7 @@ def grid_sample_dtype(
     ):
         if value not in choices:
             raise ProgramError(
-                f"{what} has {name}={value!r}.", fix=f"Say one of {', '.join(choices)}."
+                f"{what}: unknown {name}={value!r}.", fix=f"Use one of {', '.join(choices)}."
             )
     return real_function(what, *dtypes, **attrs)
 

@@ -19,8 +19,8 @@ def nms_axis_map(types: Types, attrs: Attrs) -> str:
     boxes = shape_of(types["boxes"][0])
     if boxes[-1:] != (4,):
         raise AxisError(
-            f"needs boxes with four corners in their last axis, not {types['boxes'][0]}.",
-            fix="Give y and x of two opposite corners.",
+            f"expected boxes with 4 coordinates on the last axis, got {types['boxes'][0]}.",
+            fix="Pass y and x of two opposite corners.",
         )
     return "... n! corner!, ... n!, -> ... n!"
 
@@ -36,11 +36,11 @@ def nms_dtype(
     del attrs
     if not (is_float(boxes) and is_float(scores)):
         raise DTypeError(
-            f"{what} needs boxes and scores of floats, not {boxes} and {scores}.",
+            f"{what}: expected floating-point boxes and scores, got {boxes} and {scores}.",
             fix="Use br.cast(x, 'float32').",
         )
     if limit is not None and not is_integer(limit):
-        raise DTypeError(f"{what} needs an integer as a limit, not {limit}.")
+        raise DTypeError(f"{what}: expected an integer limit, got {limit}.")
     return INT64
 
 

@@ -77,11 +77,11 @@ def _map_axes(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap
     wanted = require_tuple(attrs["shape"])
     if len(small) != len(large):
         raise AxisError(
-            f"needs a size for each of {len(shape_of(types['x'][0]))} axes, not {len(wanted)}.",
-            fix="Write those that stay too: [*x.shape[:2], 64, 64].",
+            f"`shape` has {len(wanted)} sizes; expected {len(shape_of(types['x'][0]))}.",
+            fix="Include the sizes that do not change: [*x.shape[:2], 64, 64].",
         )
     if any(isinstance(size, int) and size < 0 for size in wanted):
-        raise AxisError("cannot make a negative size.", given=f"shape={wanted}")
+        raise AxisError("negative size in `shape`.", given=f"shape={wanted}")
     x, out = numbered_indices(len(small)), list(numbered_indices(len(small)))
     for axis in resized_axes(small, large, attrs):
         out[axis] = f"new.{axis}"
@@ -96,15 +96,23 @@ def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
     for name, choices in words.items():
         if attrs[name] not in choices:
             raise ProgramError(
-                f"{what} has {name}={attrs[name]!r}.", fix=f"Say one of {', '.join(choices)}."
+                f"{what}: unknown {name}={attrs[name]!r}.",
+                fix=f"Use one of {', '.join(choices)}.",
             )
     for name, count in (("scales", len(shape)), ("region", 2 * len(shape))):
         if attrs[name] is not None and len(attrs[name]) != count:
-            raise ProgramError(f"{what} needs {count} numbers: {name}={attrs[name]!r}.")
+            raise ProgramError(
+                f"{what}: expected {count} numbers for `{name}`, got {attrs[name]!r}."
+            )
     if not all(0 < scale < math.inf for scale in attrs["scales"] or ()):
-        raise ProgramError(f"{what} has scales={attrs['scales']!r}.", fix="Each is above 0.")
+        raise ProgramError(
+            f"{what}: invalid scales={attrs['scales']!r}.", fix="Use positive finite numbers."
+        )
     if attrs["antialias"] and attrs["mode"] == "nearest":
-        raise ProgramError(f"{what} takes one number, and no mean.", fix="Say mode='linear'.")
+        raise ProgramError(
+            f"{what}: antialias=True is not supported with mode='nearest'.",
+            fix="Use mode='linear'.",
+        )
 
 
 def resize_dtype(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType:

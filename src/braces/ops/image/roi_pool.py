@@ -28,7 +28,7 @@ from braces.ops.indexing.take import out_of_range_code
 REGIONS_AT_ONCE = 16
 """The number of regions that are computed at once, each with a copy of its image."""
 MODES = ("avg", "max")
-OUTSIDE = "The number of an image, which a region belongs to, is not there."
+OUTSIDE = "An image index of a region is out of range."
 
 
 # ---- rules -----------------------------------------------------------------------------------
@@ -39,12 +39,15 @@ def roi_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     size = require_tuple(attrs["output_size"])
     x, rois, numbers = (len(shape_of(types[s][0])) for s in ("x", "rois", "batch_indices"))
     if (x, rois, numbers) != (4, 2, 1):
-        raise AxisError("needs images [n, c, h, w], regions [k, 4] and image numbers [k].")
+        raise AxisError(
+            "expected images [n, c, h, w], regions [k, 4] and image indices [k], "
+            f"got ranks {x}, {rois} and {numbers}."
+        )
     corners = shape_of(types["rois"][0])[1]
     if isinstance(corners, int) and corners != 4:
-        raise AxisError(f"needs 4 numbers for each region, not {corners}.")
+        raise AxisError(f"expected 4 coordinates for each region, got {corners}.")
     if len(size) != 2 or min(size) < 1:
-        raise AxisError("needs two sizes from 1 on.", given=f"output_size={size}")
+        raise AxisError("expected two output sizes of 1 or more.", given=f"output_size={size}")
     return make_axis_map(
         types,
         {"x": (("n", "c", "h", "w"),), "rois": (("k", "corner"),), "batch_indices": (("k",),)},
@@ -68,11 +71,16 @@ def roi_dtype(
     del attrs
     real_function(what, rois)
     if not is_integer(batch_indices):
-        raise DTypeError(f"{what} needs integers that number images, not {batch_indices}.")
+        raise DTypeError(f"{what}: expected integer image indices, got {batch_indices}.")
     if mode not in MODES:
-        raise ProgramError(f"{what} has mode={mode!r}.", fix=f"Say one of {', '.join(MODES)}.")
+        raise ProgramError(
+            f"{what}: unknown mode={mode!r}.", fix=f"Use one of {', '.join(MODES)}."
+        )
     if sampling_ratio < 0:
-        raise ProgramError(f"{what} has sampling_ratio={sampling_ratio}.", fix="0 chooses it.")
+        raise ProgramError(
+            f"{what}: negative sampling_ratio={sampling_ratio}.",
+            fix="Use 0 to choose the ratio automatically.",
+        )
     return real_function(what, x)
 
 

@@ -30,7 +30,7 @@ def _check_starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
     """Check that the start indices are scalars, one for each axis; return their axes."""
     starts = types["starts"]
     if len(starts) != rank or any(shape_of(start) for start in starts):
-        raise AxisError(f"needs a scalar for each of {rank} axes.", given=f"{len(starts)}")
+        raise AxisError(f"expected {rank} scalar start indices.", given=f"{len(starts)}")
     return ((),) * rank
 
 
@@ -43,8 +43,8 @@ def _check_fit(what: str, part: Shape, whole: Shape) -> None:
     for axis, (size, room) in enumerate(zip(part, whole, strict=True)):
         if isinstance(size, int) and isinstance(room, int) and size > room:
             raise AxisError(
-                f"{what} {size} of {room} numbers along axis {axis}.",
-                fix="A part is at most as large as the array, along each axis.",
+                f"{what} size {size} exceeds the size {room} of axis {axis}.",
+                fix="Use at most the size of the array on each axis.",
             )
 
 
@@ -52,8 +52,8 @@ def dynamic_slice_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of dynamic_slice: pointwise on axes of full size; the others are mixed."""
     shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["sizes"])
     if len(sizes) != len(shape):
-        raise AxisError(f"needs a size for each of {len(shape)} axes.", given=f"sizes={sizes}")
-    _check_fit("cannot take", sizes, shape)
+        raise AxisError(f"expected {len(shape)} slice sizes.", given=f"sizes={sizes}")
+    _check_fit("slice", sizes, shape)
     axes, parts = numbered_indices(len(shape)), numbered_indices(len(shape), "part")
     out = tuple(
         axis if size == full_size else part
@@ -70,8 +70,8 @@ def dynamic_update_slice_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     shape, update = (shape_of(types[slot][0]) for slot in ("x", "update"))
     if len(shape) != len(update):
-        raise AxisError(f"needs an update with {len(shape)} axes, not {len(update)}.")
-    _check_fit("cannot replace", update, shape)
+        raise AxisError(f"expected an update of rank {len(shape)}, got rank {len(update)}.")
+    _check_fit("update", update, shape)
     axes, parts = numbered_indices(len(shape)), numbered_indices(len(shape), "part")
     of_update = tuple(
         axis if size == full_size else part

@@ -68,7 +68,12 @@ def axes_along(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]
     x = numbered_indices(first_rank(types, "x"))
     at = normalize_axis(attrs["axis"], len(x))
     part = (*x[:at], "chosen", *x[at + 1 :])
-    return x, part, (x[at],), {"indices": lambda: f"indices of the shape of x but on axis {at}"}
+    return (
+        x,
+        part,
+        (x[at],),
+        {"indices": lambda: f"indices of the shape of x except on axis {at}"},
+    )
 
 
 def gather_dtype(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
@@ -235,8 +240,8 @@ def axes_of_gather(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names
     ranks = [len(shape_of(index)) for index in types.get("indices", ())]
     if not 0 < len(ranks) <= len(x):
         raise AxisError(
-            f"needs 1 to {len(x)} indices for {types['x'][0]}, not {len(ranks)}.",
-            fix="Give one index for each of the first axes.",
+            f"expected 1 to {len(x)} indices for {types['x'][0]}, got {len(ranks)}.",
+            fix="Pass one index for each leading axis.",
         )
     chosen = broadcasting_indices(max(ranks))
     indices = tuple(chosen[len(chosen) - rank :] for rank in ranks)

@@ -39,7 +39,7 @@ SCATTERED = {
 
 def _check_known(what: str, value: Any, known: Any) -> None:
     if value not in known:
-        raise AxisError(f"has no {what} {value!r:.40}.", fix=suggest(str(value), known))
+        raise AxisError(f"unknown {what} {value!r:.40}.", fix=suggest(str(value), known))
 
 
 def _axes_of_x(types: Types, attrs: Attrs, at: tuple[str, ...]) -> list[str]:
@@ -84,7 +84,7 @@ def lax_gather_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     _check_known("mode", attrs["mode"], MODES)
     x_shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["slice_sizes"])
     if len(x_shape) != len(sizes):
-        raise AxisError(f"needs a slice size for each of {len(x_shape)} axes.")
+        raise AxisError(f"expected {len(x_shape)} slice sizes, got {len(sizes)}.")
     at = numbered_indices(len(shape_of(types["indices"][0])), "at")
     x = _axes_of_x(types, attrs, at)
     parts, fresh = _slice_axes(x, x_shape, sizes, _dims(attrs, "start_index_map"))
@@ -257,7 +257,7 @@ def lax_scatter(
 
 def _suggest_fix(values: VarSlots, attrs: Attrs) -> str | None:
     del values
-    fix = "Say unique_indices=True in JAX where no place is there twice."
+    fix = "Pass unique_indices=True in JAX if no index occurs twice."
     return fix if attrs["reduction"] == "mul" else None
 
 

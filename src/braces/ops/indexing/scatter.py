@@ -60,15 +60,17 @@ def _build_axis_map(
 def _check_reduction(reduction: Any) -> str:
     if reduction not in REDUCTIONS:
         near = suggest(str(reduction), REDUCTIONS)
-        fix = "br.scatter_add and br.scatter_nd_add add up." if reduction == "add" else near
-        raise AxisError(f"has no reduction {reduction!r:.40}.", fix=fix)
+        fix = "Use br.scatter_add or br.scatter_nd_add." if reduction == "add" else near
+        raise AxisError(f"unknown reduction {reduction!r:.40}.", fix=fix)
     return reduction
 
 
 def _check_dtype(what: str, dtype: DType, reduction: str) -> DType:
     """Check that a dtype supports the reduction, and return it."""
     if reduction == "mul" and dtype == BOOL:
-        raise DTypeError(f"{what} cannot multiply bools.", fix="Use reduction='min'.")
+        raise DTypeError(
+            f"{what}: reduction 'mul' is not defined for bools.", fix="Use reduction='min'."
+        )
     if reduction in ("min", "max") and dtype.kind == "c":
         raise DTypeError(
             f"{what}: complex numbers have no order.", fix="Use their real and imaginary parts."

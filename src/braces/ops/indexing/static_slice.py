@@ -60,7 +60,7 @@ def _parse_entry(entry: Any) -> Entry:
         )
         if len(bounds) == 2 or bounds[2]:
             return bounds[:2] if bounds[2:] == (1,) else bounds
-    raise TypeError(f"{entry!r} is not an entry of an index")
+    raise TypeError(f"invalid index entry {entry!r}")
 
 
 def _parse_index(index: Any) -> Index:
@@ -153,7 +153,7 @@ def too_many_entries_error(index: Sequence[Any], rank: int) -> ShapeError:
     """Build the error for an index with more entries than axes."""
     count = sum(1 for entry in index if entry is not None and entry != NEW)
     return ShapeError(
-        f"An index of {count} entries needs as many axes, but there are {rank}.",
+        f"Too many indices: {count} indices for an array of rank {rank}.",
         fix="Index each axis once; None adds an axis.",
     )
 
@@ -395,7 +395,7 @@ def check_update(context: InferenceContext, update: TensorType, wanted: TensorTy
         ShapeError: The shape differs.
         DTypeError: The dtype differs.
     """
-    problem = f"{context.type} needs an update of the type {wanted}, not {update}."
+    problem = f"{context.type}: expected an update of the type {wanted}, got {update}."
     if update.rank != wanted.rank:
         raise ShapeError(problem)
     for got, want in zip(update.shape, wanted.shape, strict=True):

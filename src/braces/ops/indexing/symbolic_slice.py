@@ -116,13 +116,13 @@ def infer_window(
         is None
     ):
         raise IndexRangeError(
-            f"{size} elements from {start} on do not fit into an axis of {have}.",
-            fix="Slices with numbers are clipped; windows must lie within the axis.",
+            f"A slice of {size} elements from {start} exceeds an axis of size {have}.",
+            fix="Keep the slice within the axis; only slices with integer bounds are clipped.",
         )
     return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
 
-OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its axis."
+OUTSIDE = "A slice with symbolic bounds, or an index, is out of range."
 
 
 @window.checked(IndexRangeError, OUTSIDE)

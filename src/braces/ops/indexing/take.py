@@ -52,7 +52,7 @@ def check_integers(what: str, *indices: DType) -> None:
     for dtype in indices:
         if not is_integer(dtype):
             raise DTypeError(
-                f"{what} needs integers as indices, not {dtype}.",
+                f"{what}: expected integer indices, got {dtype}.",
                 fix="Choose with br.where or a row-wise br.create_if_else."
                 if dtype.kind == "b"
                 else "Use br.cast(indices, 'int64').",
@@ -95,9 +95,8 @@ def take_dtype(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
     del attrs
     if is_integer(x) and is_float(indices):
         raise DTypeError(
-            f"{what} needs integers as indices, not {indices}; "
-            f"it is the first input that has {x}.",
-            fix="Mind the order: br.take(x, indices, axis).",
+            f"{what}: expected integer indices, got {indices} indices of {x}.",
+            fix="Check the order of arguments: br.take(x, indices, axis).",
         )
     check_integers(what, indices)
     return x
@@ -111,7 +110,7 @@ def update_dtype(what: str, x: DType, update: DType) -> DType:
     """
     if update != x:
         raise DTypeError(
-            f"{what} needs an update of the type of x, {x}, not {update}.",
+            f"{what}: expected an update of dtype {x}, got {update}.",
             fix="Use br.cast on it.",
         )
     return x
@@ -313,7 +312,7 @@ def embedding_axis_map(types: Types, attrs: Attrs) -> str:
     del attrs
     if first_rank(types, "table") != 2:
         raise AxisError(
-            f"needs a table of rows, not {types['table'][0]}.",
+            f"expected a table of rank 2, got {types['table'][0]}.",
             fix="Use br.take for other arrays.",
         )
     return "row! i, ... -> ... i"
@@ -352,7 +351,7 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
     return take.kernel(table, ids, axis=0)
 
 
-@embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
+@embedding.checked(IndexRangeError, "An embedding id is out of range.")
 def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
     """Run-time check: an id is no row of the table."""
     return out_of_range_code(ids, table.shape[0], lowest=0)
@@ -374,7 +373,7 @@ def one_hot_axis_map(types: Types, attrs: Attrs) -> str:
     del types
     count = attrs["num_classes"]
     if isinstance(count, int) and count < 0:
-        raise AxisError(f"cannot have {count} classes.")
+        raise AxisError(f"negative num_classes={count}.")
     return "... -> ... num_classes!"
 
 
@@ -420,7 +419,7 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
     return (wide[..., None] == jnp.arange(num_classes, dtype=wide.dtype)).astype(dtype)
 
 
-@one_hot.checked(IndexRangeError, "An id of a one-hot code is out of range.")
+@one_hot.checked(IndexRangeError, "A one-hot id is out of range.")
 def one_hot_outside(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
     """Run-time check: an id is no class."""
     del dtype

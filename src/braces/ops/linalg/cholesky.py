@@ -36,9 +36,9 @@ def triangular_solve_axes(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
     if len(a) < 2 or len(a) != len(b):
-        raise AxisError(f"needs matrices with as many axes, and there are {len(a)}, {len(b)}.")
+        raise AxisError(f"expected matrices of equal rank, got ranks {len(a)} and {len(b)}.")
     if a[-1] != a[-2]:
-        raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
+        raise AxisError(f"expected square matrices, got {a[-2]} by {a[-1]}.")
     batch = numbered_indices(len(a) - 2)
     inputs = {"a": ((*batch, "row", "i"),), "b": ((*batch, "i", "column"),)}
     return make_axis_map(types, inputs, {"out": ((*batch, "i", "column"),)}, ("row", "i"))

@@ -24,9 +24,9 @@ def of_squares(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     shape = shape_of(types["x"][0])
     if len(shape) < 2:
-        raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
+        raise AxisError(f"expected an array of rank 2 or more, got rank {len(shape)}.")
     if shape[-1] != shape[-2]:
-        raise AxisError(f"needs squares, and matrices are {shape[-2]} by {shape[-1]}.")
+        raise AxisError(f"expected square matrices, got {shape[-2]} by {shape[-1]}.")
     indices = numbered_indices(len(shape))
     return make_axis_map(types, {"x": (indices,)}, {"out": (indices[:-2],)}, indices[-2:])
 

@@ -109,7 +109,7 @@ def infer_diag(context: InferenceContext, x: TensorType, *, k: int) -> TensorTyp
     if x.rank == 1:
         return x.with_shape((x.shape[0] + abs(k),) * 2)
     if x.rank != 2:
-        raise ShapeError(f"{context.type} needs a vector or a matrix, not {x}.")
+        raise ShapeError(f"{context.type}: expected a vector or a matrix, got {x}.")
     rows: Size = x.shape[0] + min(k, 0)
     columns: Size = x.shape[1] - max(k, 0)
     return x.with_shape((call("max", call("min", rows, columns), 0),))

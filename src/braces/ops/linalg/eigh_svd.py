@@ -34,7 +34,7 @@ from braces.ops.common.rules import Backward, as_floating, real_function
 from braces.ops.linalg.determinant import of_squares
 
 SYMMETRIC = ("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[0,2,2]", "x=f64[2,0,0]")
-MORE_VECTORS = "more vectors than values"
+MORE_VECTORS = "a complete orthogonal basis"
 TALL_AND_WIDE = ("x=f64[3,2]", "x=f64[b,2,2]", "x=f64[0,3,2]")
 
 
@@ -45,7 +45,7 @@ def matrix_sizes(types: Types) -> tuple[tuple[str, ...], Size, Size]:
     """Return the batch axes, and the numbers of rows and columns."""
     shape = shape_of(types["x"][0])
     if len(shape) < 2:
-        raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
+        raise AxisError(f"expected an array of rank 2 or more, got rank {len(shape)}.")
     return numbered_indices(len(shape) - 2), shape[-2], shape[-1]
 
 
@@ -298,7 +298,7 @@ def svdvals_gradient(g: Backward) -> dict[str, Var]:
 def _refuse_full_matrices(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
     full = attrs["full_matrices"] and x.shape[-1] != x.shape[-2]
-    return "Say br.linalg.svd(x, full_matrices=False)." if full else None
+    return "Use br.linalg.svd(x, full_matrices=False)." if full else None
 
 
 refuse_derivative_if(svd, _refuse_full_matrices, MORE_VECTORS)

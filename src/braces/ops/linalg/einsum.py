@@ -115,7 +115,7 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ProgramError(
-            f"`{equation}` is for {len(terms)} operands, not {len(ranks)}.",
+            f"einsum: expected {len(terms)} operands for `{equation}`, got {len(ranks)}.",
             fix="Separate the operands by commas: 'ij,jk->ik'.",
         )
     for term in (*terms, right):
@@ -134,7 +134,7 @@ def check_term(equation: str, term: str) -> None:
     letters = term.replace("...", "", 1)
     if not all(letter in LETTERS for letter in letters):
         raise ProgramError(
-            f"`{equation}` is not an equation of einsum.",
+            f"einsum: invalid equation `{equation}`.",
             fix="Use letters, commas, `...` and one arrow: 'ij,jk->ik'.",
         )
 
@@ -148,7 +148,9 @@ def expand_term(equation: str, term: str, dots: str, rank: int) -> str:
     """Expand the ellipsis of a term to a letter for each axis."""
     extra = rank - letters_in(term)
     if extra < 0 or (extra and "..." not in term):
-        raise ShapeError(f"`{term}` of `{equation}` does not fit an operand with {rank} axes.")
+        raise ShapeError(
+            f"einsum: `{term}` of `{equation}` does not match an operand of rank {rank}."
+        )
     return term.replace("...", dots[len(dots) - extra :])
 
 
@@ -164,7 +166,7 @@ def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
     operand_letters = set("".join(operands))
     if len(set(out)) != len(out) or not operand_letters.issuperset(out):
         raise ProgramError(
-            f"The result of `{equation}` has a letter twice, or one that no operand has."
+            f"einsum: the output of `{equation}` has a duplicate or unknown letter."
         )
 
 

@@ -72,7 +72,7 @@ def normalize_order(axes: Any, rank: int) -> tuple[int, ...]:
         return tuple(reversed(range(rank)))
     permutation = tuple([normalize_axis(axis, rank) for axis in axes])
     if sorted(permutation) != list(range(rank)):
-        raise AxisError(f"needs each of {rank} axes once.", given=f"axes={axes}")
+        raise AxisError(f"expected each of {rank} axes once in `axes`.", given=f"axes={axes}")
     return permutation
 
 
@@ -119,7 +119,7 @@ def matmul_axes(types: Types, attrs: Attrs) -> str:
     del attrs
     ranks = [first_rank(types, slot) for slot in ("x", "y")]
     if 0 in ranks:
-        raise AxisError("takes no scalars.", fix="Use `*`.")
+        raise AxisError("expected arrays of rank 1 or more, got a scalar.", fix="Use `*`.")
     row, column = (rank == 1 for rank in ranks)
     if row and column:
         return "k, k ->"
@@ -292,7 +292,7 @@ def outer_axes(types: Types, attrs: Attrs) -> str:
     """Axis map of `outer`: rows from x, columns from y."""
     del attrs
     if any(first_rank(types, slot) != 1 for slot in ("x", "y")):
-        raise AxisError("takes two vectors.", fix="Use reshape, or `*` with broadcasting.")
+        raise AxisError("expected two vectors.", fix="Use reshape, or `*` with broadcasting.")
     return "i, j -> i j"
 
 
@@ -340,8 +340,9 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
 def tensordot_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `tensordot`: all axes of both, except the last of x and the first of y."""
     rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
-    if not 0 <= axes <= min(rank, first_rank(types, "y")):
-        raise AxisError(f"cannot contract {axes} axes.", fix="Say fewer: axes=1.")
+    most = min(rank, first_rank(types, "y"))
+    if not 0 <= axes <= most:
+        raise AxisError(f"cannot contract {axes} axes.", fix=f"Use axes from 0 to {most}.")
     return contraction_axes(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
 
 

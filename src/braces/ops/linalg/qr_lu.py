@@ -32,7 +32,9 @@ from braces.ops.linalg.eigh_svd import (
 def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `qr`: an orthogonal and a triangular matrix."""
     if attrs["mode"] not in ("reduced", "complete"):
-        raise AxisError(f"has no mode {attrs['mode']!r:.40}.", fix="Say reduced or complete.")
+        raise AxisError(
+            f"unknown mode {attrs['mode']!r:.40}.", fix="Use 'reduced' or 'complete'."
+        )
     _, rows, columns = matrix_sizes(types)
     inner = rows if attrs["mode"] == "complete" else call("min", rows, columns)
     sizes = {"r": rows, "inner": inner, "c": columns}
@@ -133,7 +135,7 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _refuse_complete(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
     is_tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
-    return "Say br.linalg.qr(x)." if attrs["mode"] == "complete" and is_tall else None
+    return "Use br.linalg.qr(x)." if attrs["mode"] == "complete" and is_tall else None
 
 
 refuse_derivative_if(qr, _refuse_complete, MORE_VECTORS)

@@ -38,9 +38,12 @@ def solve_axes(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
     if len(a) < 2 or not b:
-        raise AxisError(f"needs matrices and vectors, and there are {len(a)}, {len(b)} axes.")
+        raise AxisError(
+            "expected a matrix `a` and a vector or matrix `b`, "
+            f"got ranks {len(a)} and {len(b)}."
+        )
     if a[-1] != a[-2]:
-        raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
+        raise AxisError(f"expected square matrices, got {a[-2]} by {a[-1]}.")
     ends: Names = ("i",) if len(b) == 1 else ("i", "column")
     first, second = broadcasting_indices(len(a) - 2), broadcasting_indices(len(b) - len(ends))
     inputs = {"a": ((*first, "row", "i"),), "b": ((*second, *ends),)}

@@ -33,7 +33,7 @@ from braces.ops.common.rules import AddInto, Backward, build_zeros
 from braces.ops.indexing.take import check_integers, out_of_range_code
 from braces.ops.lists.cotangents import has_cotangent, zeros_like
 
-OUT_OF_RANGE = "A place is outside of the list."
+OUT_OF_RANGE = "A list index is out of range."
 BEGIN_OP = "list_begin"
 GROWING_OPS = frozenset(("list_push", "list_insert", "list_resize", "list_extend"))
 """Operators whose result may be longer than their input list."""
@@ -59,7 +59,7 @@ def require_list(context: InferenceContext, input_type: Type) -> ListType:
     """
     if not isinstance(input_type, ListType):
         raise DTypeError(
-            f"{context.type} needs a list, not the array {input_type}.",
+            f"{context.type}: expected a list, got the array {input_type}.",
             fix="Create one with br.lists.create, or br.lists.unstack(x) from an array.",
         )
     return input_type.map_sizes(context.unifier.resolve)
@@ -73,7 +73,7 @@ def check_index(context: InferenceContext, index: Type) -> None:
         ShapeError: It is not a scalar.
     """
     if not isinstance(index, TensorType) or index.shape:
-        raise ShapeError(f"{context.type} needs one place, an integer scalar, not {index}.")
+        raise ShapeError(f"{context.type}: expected an integer scalar as index, got {index}.")
     check_integers(context.type, index.dtype)
 
 
@@ -85,8 +85,8 @@ def check_value(context: InferenceContext, list: ListType, value: Type) -> None:
     """
     if list.element != value.map_sizes(context.unifier.resolve):
         raise DTypeError(
-            f"A {list} cannot take a {value}.",
-            fix="All values of a list have one dtype and shape; br.cast and br.reshape help.",
+            f"Expected an element of type {list.element} for {list}, got {value}.",
+            fix="Use one dtype and shape for all elements; br.cast and br.reshape help.",
         )
 
 
@@ -363,7 +363,7 @@ def insert_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     return out_of_range_code(index, list.count + 1, lowest=-list.count)
 
 
-@list_resize.checked(IndexRangeError, "A list cannot have this length.")
+@list_resize.checked(IndexRangeError, "A list length is negative or too large.")
 def length_outside(list: Tensor, length: Indices) -> Tensor:
     """True where the length is negative, or far too large."""
     del list

@@ -33,7 +33,7 @@ def of_rows(types: Types, attrs: Attrs) -> AxisMap:
 def of_best(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `top_k_accuracy`: that of `of_rows`; `k` is at least 1."""
     if int(str(attrs["k"])) < 1:
-        raise AxisError(f"cannot take the best {attrs['k']}.", fix="Use k=1 or more.")
+        raise AxisError(f"expected k of 1 or more, got {attrs['k']}.", fix="Use k=1 or more.")
     return of_rows(types, attrs)
 
 

@@ -269,8 +269,8 @@ def glu_axes(types: Types, attrs: Attrs) -> AxisMap:
     half = divide_exactly(shape[at], 2)
     if half is None:
         raise AxisError(
-            f"cannot halve axis {attrs['axis']} of size {shape[at]}.",
-            fix="Its size must be even.",
+            f"axis {attrs['axis']} of size {shape[at]} is not divisible by 2.",
+            fix="Use an axis of even size.",
         )
     axis_map = mix_along_axis(types, attrs)
     return resize_axis(axis_map, at, "half", half)

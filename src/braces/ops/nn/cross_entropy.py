@@ -43,7 +43,7 @@ def label_axes(types: Types, attrs: Attrs) -> AxisMap:
     shape = shape_of(types["logits"][0])
     at = normalize_axis(attrs["axis"], len(shape))
     if shape[at] == 0:
-        raise AxisError(f"needs at least one class along axis {attrs['axis']}.")
+        raise AxisError(f"expected at least one class on axis {attrs['axis']}.")
 
     def wanted() -> str:
         sizes = ",".join(map(str, (*shape[:at], *shape[at + 1 :])))
@@ -60,8 +60,8 @@ def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DTy
     """
     if not is_integer(labels):
         raise DTypeError(
-            f"{what} needs integer labels, not {labels}.",
-            fix="Labels are class numbers; br.softmax_cross_entropy_soft takes probabilities.",
+            f"{what}: expected an integer dtype for `labels`, got {labels}.",
+            fix="Pass class indices; use br.softmax_cross_entropy_soft for probabilities.",
         )
     return real_numbers(what, logits, **attrs)
 
@@ -146,7 +146,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
     return (jnp.log(total).squeeze(axis) - chosen).astype(result_dtype(logits))
 
 
-@softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
+@softmax_cross_entropy.checked(IndexRangeError, "A label is out of range.")
 def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """Return a check failure code for a label out of range."""
     return encode_offender(out_of_range(logits, labels, axis), labels)

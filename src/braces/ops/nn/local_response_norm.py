@@ -25,9 +25,11 @@ def beside_channels(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: the channel axis, the second one, is non-pointwise."""
     indices = numbered_indices(first_rank(types))
     if len(indices) < 2:
-        raise AxisError("needs a channel axis, the second one.", fix="x is [n, c, *space].")
+        raise AxisError("expected channels on axis 1.", fix="Pass x as [n, c, *space].")
     if not isinstance(attrs["size"], int) or attrs["size"] < 1:
-        raise AxisError("needs at least one channel.", given=f"size={attrs['size']}")
+        raise AxisError(
+            "expected a window of at least one channel.", given=f"size={attrs['size']}"
+        )
     return make_axis_map(types, {"x": (indices,)}, {"out": (indices,)}, [indices[1]])
 
 

@@ -164,11 +164,11 @@ def in_groups(types: Types, attrs: Attrs) -> AxisMap:
     shape, groups = shape_of(types["x"][0]), int(str(attrs["groups"]))
     indices, at = numbered_indices(len(shape)), normalize_axis(attrs["axis"], len(shape))
     if at == 0:
-        raise AxisError("cannot take axis 0, the batch, as channels.")
+        raise AxisError("axis 0, the batch axis, cannot be the channel axis.")
     if groups < 1 or (shape[at] % groups) != 0:
         raise AxisError(
-            f"cannot divide {shape[at]} channels into {groups} groups.",
-            fix="Channels must be a multiple of groups.",
+            f"{shape[at]} channels are not divisible by groups={groups}.",
+            fix="Use a multiple of groups as the number of channels.",
         )
     channel = (indices[at],)
     inputs = {slot: (indices if slot == "x" else channel,) for slot in types if slot != "out"}
@@ -289,7 +289,7 @@ def batch_norm_dtypes(
     """Dtype rule: the statistics keep their dtypes, which are floating point."""
     for name, dtype in (("running_mean", mean), ("running_var", variance)):
         if not is_float(dtype):
-            raise DTypeError(f"{name} of {what} must be floating point, not {dtype}.")
+            raise DTypeError(f"{name} of {what}: expected a floating dtype, got {dtype}.")
     return real_numbers(what, x, *parameters, **attrs), mean, variance
 
 

@@ -72,19 +72,19 @@ def scaled_axes(types: Types, attrs: Attrs) -> AxisMap:
     indices = numbered_indices(len(shape))
     if axis is None:
         if block:
-            raise AxisError("has a block and no axis.", fix="Say along which: axis=0.")
+            raise AxisError("`block` requires `axis`.", fix="Pass the blocked axis: axis=0.")
         return _map_axes(types, indices, ())
     at = normalize_axis(axis, len(shape))
     if block < 0:
-        raise AxisError(f"has the block {block}.", fix="Use 1 or more; 0 for none.")
+        raise AxisError(f"invalid block={block}.", fix="Use 1 or more, or 0 for no blocks.")
     if not block:
         return _map_axes(types, indices, (indices[at],))
     scales = shape_of(types["scale"][0])
     blocks = -(-shape[at] // block)
     if len(scales) != len(shape) or scales[at] != blocks:
         raise AxisError(
-            f"has scales of shape {scales} for blocks of {block} along axis {at} of {shape}.",
-            fix=f"They have the shape of x, but for that axis, which has {blocks}.",
+            f"scales of shape {scales} do not match blocks of {block} on axis {at} of {shape}.",
+            fix=f"Pass scales of the shape of x, with size {blocks} on axis {at}.",
         )
     return _map_axes(
         types, indices, (*indices[:at], "blocks", *indices[at + 1 :]), {indices[at], "blocks"}
@@ -122,14 +122,14 @@ def quotient(x: Tensor, scale: Tensor) -> Tensor:
 def check_scale(what: str, scale: DType) -> None:
     """Refuse scales that are not real floats."""
     if not is_float(scale) or scale.kind == "c":
-        raise DTypeError(f"scale of {what} must be a real float, not {scale}.")
+        raise DTypeError(f"scale of {what}: expected a real floating dtype, got {scale}.")
 
 
 def check_zero_point(what: str, zero_point: DType | None, dtype: DType) -> None:
     """Refuse zero points whose dtype differs from that of the quantized numbers."""
     if zero_point not in (None, dtype):
         raise DTypeError(
-            f"zero_point of {what} is {zero_point}, beside {dtype}.",
+            f"zero_point of {what}: expected {dtype}, got {zero_point}.",
             fix=f"Use br.cast(zero_point, {dtype.name!r}).",
         )
 
@@ -140,13 +140,13 @@ def quantizing(
     """Dtype rule: the attribute `dtype`, an integer of few bits or a small float."""
     del attrs
     if x.kind in "bc":
-        raise DTypeError(f"{what} takes real numbers, not {x}.")
+        raise DTypeError(f"{what}: expected a real numeric dtype, got {x}.")
     check_scale(what, scale)
     is_small_integer = is_narrow(dtype) or (is_integer(dtype) and dtype.itemsize <= MOST_BYTES)
     if not is_small_integer and dtype not in FLOATS:
         raise DTypeError(
-            f"{what} makes no {dtype}.",
-            fix="Use an integer of 16 bits or less, or a float of 8 or less with a sign.",
+            f"{what}: unsupported output dtype {dtype}.",
+            fix="Use an integer of 16 bits or less, or a signed float of 8 bits or less.",
         )
     check_zero_point(what, zero_point, dtype)
     return dtype
@@ -222,7 +222,9 @@ def dequantizing(
     check_scale(what, scale)
     is_integer_code = is_narrow(x) or (is_integer(x) and x.itemsize <= INT32.itemsize)
     if not is_integer_code and x not in FLOATS:
-        raise DTypeError(f"{what} takes integers of 32 bits at most, or floats of 8, not {x}.")
+        raise DTypeError(
+            f"{what}: expected an integer of 32 bits or less, or a float of 8 bits, got {x}."
+        )
     check_zero_point(what, zero_point, x)
     return scale
 

@@ -17,14 +17,14 @@ WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
 def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
     """Dtype rule: that of a real function; the threshold is not negative."""
     if not threshold >= 0:
-        raise ProgramError(f"{what} is given threshold={threshold}, which is below 0.")
+        raise ProgramError(f"{what}: expected a nonnegative threshold, got {threshold}.")
     return real_function(what, x)
 
 
 def _check_alpha(what: str, x: DType, *, alpha: float) -> DType:
     """Dtype rule: that of a real function; alpha is a divisor and not 0."""
     if alpha == 0:
-        raise ProgramError(f"{what} divides by alpha, which is 0 here.", fix="Use br.relu.")
+        raise ProgramError(f"{what}: expected a nonzero alpha, got 0.", fix="Use br.relu.")
     return real_function(what, x)
 
 

@@ -49,7 +49,8 @@ def check_probability(context: InferenceContext, value: float, name: str) -> Non
     """
     if not 0 <= value <= 1:
         raise ProgramError(
-            f"{context.type} has {name}={value}.", fix="It lies between 0 and 1."
+            f"{context.type}: {name}={value} is out of range.",
+            fix="Use a value between 0 and 1.",
         )
 
 
@@ -170,12 +171,12 @@ def infer_random_randint(
     check_key(context, state, salt, trips, shape)
     check_shape(context, shape)
     if not is_integer(dtype):
-        raise DTypeError(f"random_randint draws integers, not {dtype}.")
+        raise DTypeError(f"random_randint: expected an integer dtype, got {dtype}.")
     limits = np.iinfo(dtype)
     if not limits.min <= low < high <= limits.max:
         raise ProgramError(
-            f"random_randint cannot draw {dtype} from [{low}, {high}).",
-            fix=f"low < high, both from {limits.min} to {limits.max}.",
+            f"random_randint: invalid range [{low}, {high}) for {dtype}.",
+            fix=f"Use low < high, both from {limits.min} to {limits.max}.",
         )
     return TensorType(dtype, shape)
 
@@ -245,10 +246,12 @@ def infer_random_categorical(
     check_key(context, state, salt, trips, logits.shape)
     at = axis_index(axis, logits.rank, "random_categorical")
     if at < sum(trip.rank for trip in trips):
-        raise ShapeError(f"random_categorical has trips along axis {axis}, and no classes.")
+        raise ShapeError(
+            f"random_categorical: axis {axis} is an iteration axis, not a class axis."
+        )
     real_numbers(context.type, logits.dtype)
     if logits.shape[at] == 0:
-        raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
+        raise ShapeError(f"random_categorical: expected at least one class on axis {axis}.")
     return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])
 
 

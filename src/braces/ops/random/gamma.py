@@ -31,7 +31,7 @@ def of_each_key(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     keys, a = shape_of(types["key"][0]), shape_of(types["a"][0])
     if not keys or keys[-1] not in (2, None) or len(keys) > len(a) + 1:
-        raise AxisError(f"needs keys of two words for the first axes, not {keys} for {a}.")
+        raise AxisError(f"expected keys of two words for leading axes of {a}, got {keys}.")
     indices, led = numbered_indices(len(a)), len(keys) - 1
     inputs = {"key": ((*indices[:led], "word"),), "a": (indices,)}
     return make_axis_map(types, inputs, {"out": (indices,)}, ["word", *indices[led:]])
@@ -41,7 +41,9 @@ def gamma_dtypes(what: str, key: DType, a: DType, *, log: bool) -> DType:
     """Dtype rule: the floating dtype of the parameter."""
     del log
     if key != STATE or not is_float(a):
-        raise DTypeError(f"{what} needs a key of uint32 and floats, not {key} and {a}.")
+        raise DTypeError(
+            f"{what}: expected a uint32 key and a floating dtype, got {key} and {a}."
+        )
     return real_numbers(what, a)
 
 

@@ -96,17 +96,19 @@ def check_key(
         ProgramError: The salt does not fit into 32 bits.
     """
     if state.dtype != STATE:
-        raise DTypeError(f"{context.type} needs a random state u32[2], not {state}.")
+        raise DTypeError(f"{context.type}: expected a random state u32[2], got {state}.")
     if state.shape != (2,):
-        raise ShapeError(f"{context.type} needs a random state u32[2], not {state}.")
+        raise ShapeError(f"{context.type}: expected a random state u32[2], got {state}.")
     if not 0 <= salt < SALTS:
-        raise ProgramError(f"{context.type} has salt={salt}.", fix="A salt has 32 bits.")
+        raise ProgramError(
+            f"{context.type}: salt={salt} is out of range.", fix="Use a salt of 32 bits."
+        )
     for trip in trips:
         if not is_integer(trip.dtype):
-            raise DTypeError(f"A trip of {context.type} must be an integer, not {trip}.")
+            raise DTypeError(f"trips of {context.type}: expected an integer, got {trip}.")
         if trip.rank > 1:
             raise ShapeError(
-                f"A trip of {context.type} must be one number, or one for each, not {trip}."
+                f"trips of {context.type}: expected a scalar or a vector, got {trip}."
             )
     if shape is not None:
         _check_leading_axes(context, [trip.shape[0] for trip in trips if trip.rank], shape)
@@ -116,7 +118,7 @@ def _check_leading_axes(
     context: InferenceContext, trip_counts: Sequence[Size], shape: Shape
 ) -> None:
     for at, size in enumerate(trip_counts):
-        problem = f"{context.type} is told {size} trips for axis {at} of {shape}."
+        problem = f"{context.type}: {size} iterations do not match axis {at} of {shape}."
         if at >= len(shape):
             raise ShapeError(problem)
         context.unify(size, shape[at], problem)
@@ -130,5 +132,5 @@ def check_shape(context: InferenceContext, shape: Shape) -> None:
     """
     if any(isinstance(size, int) and size < 0 for size in shape):
         raise ShapeError(
-            f"{context.type} cannot draw the shape {shape}.", fix="Sizes count from 0."
+            f"{context.type}: negative size in shape {shape}.", fix="Use sizes of 0 or more."
         )

@@ -23,7 +23,9 @@ def count_dtypes(what: str, key: DType, *parameters: DType) -> DType:
     """Dtype rule: integers; the parameters are floats."""
     for parameter in parameters:
         if key != STATE or not is_float(parameter):
-            raise DTypeError(f"{what} needs keys of uint32 and floats, not {key}, {parameter}.")
+            raise DTypeError(
+                f"{what}: expected uint32 keys and a floating dtype, got {key} and {parameter}."
+            )
         real_numbers(what, parameter)
     return INT64
 
@@ -71,8 +73,8 @@ def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
 
 @poisson_of_key.checked(
     RunError,
-    "A rate of Poisson variables is negative, infinite or NaN.",
-    fix="br.softplus and br.exp make positive numbers.",
+    "A Poisson rate is negative, infinite or NaN.",
+    fix="Use br.softplus or br.exp for positive rates.",
 )
 def no_rate(key: Tensor, rate: Tensor) -> Tensor:
     """Return a mask of the invalid rates."""
@@ -124,8 +126,8 @@ def _binomial(key: Any, trials: Any, probability: Any) -> Any:
 
 @binomial_of_key.checked(
     RunError,
-    "Binomial variables have a negative number of trials, or no probability from 0 to 1.",
-    fix="br.sigmoid makes probabilities.",
+    "A number of trials is negative, or a probability is not between 0 and 1.",
+    fix="Use br.sigmoid for probabilities.",
 )
 def no_trials(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
     """Return a mask of the invalid parameters."""

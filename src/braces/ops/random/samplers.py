@@ -143,7 +143,7 @@ def _define_placed_keys() -> Any:
 
 
 def _refuse_key_operation(*given: Any) -> Any:
-    raise AssertionError(f"a key at a place only draws, and is not made of {given}")
+    raise AssertionError(f"unsupported operation on a random key: {given}")
 
 
 def _bits(data: Any, width: int, shape: Sizes) -> Any:

@@ -60,7 +60,9 @@ def check_bounds(context: InferenceContext, low: float, high: float) -> None:
         ProgramError: `low` is above `high`, or one is NaN.
     """
     if not low <= high:
-        raise ProgramError(f"{context.type} has low={low} and high={high}.", fix="low <= high.")
+        raise ProgramError(
+            f"{context.type}: low={low} exceeds high={high}.", fix="Use low <= high."
+        )
 
 
 def infer_draw(
@@ -78,7 +80,8 @@ def infer_draw(
     check_shape(context, shape)
     if not is_float(dtype) or dtype.kind == "c":
         raise DTypeError(
-            f"{context.type} draws real numbers, not {dtype}.", fix="Use a floating dtype."
+            f"{context.type}: expected a real floating dtype, got {dtype}.",
+            fix="Use a floating dtype.",
         )
     return TensorType(dtype, shape)
 
@@ -376,5 +379,5 @@ def infer_random_orthogonal(
 ) -> TensorType:
     """Infer `dtype[*shape]`, at least a matrix in each iteration."""
     if len(shape) < 2 + sum(trip.rank for trip in trips):
-        raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
+        raise ShapeError(f"random_orthogonal: expected rank 2 or more, got shape {shape}.")
     return infer_draw(context, state, *trips, shape=shape, **attrs)

@@ -41,7 +41,9 @@ def nonzero_axes(types: Types, attrs: Attrs) -> AxisMap:
     del attrs
     rank = first_rank(types, "x")
     if not rank:
-        raise AxisError("needs an axis to find places on.", fix="Use br.where for a scalar.")
+        raise AxisError(
+            "expected an array of rank 1 or more, got a scalar.", fix="Use br.where."
+        )
     x = numbered_indices(rank)
     places = (("count",),) * rank
     return make_axis_map(types, {"x": (x,)}, {"out": places}, [*x, "count"])
@@ -118,7 +120,7 @@ def unchanged(view: RowView, count: str) -> Op:
     """Keep the operator if only its output is padded; refuse a padded input."""
     del count
     if view.axes("x"):
-        raise mixed_rows_error(view.op, "places among them are places among padding.")
+        raise mixed_rows_error(view.op, "its indices would count padding.")
     return view.op
 
 
@@ -126,7 +128,9 @@ def scalar(types: Types, attrs: Attrs) -> str:
     """Axis map of `as_size`: a scalar."""
     del attrs
     if first_rank(types, "x"):
-        raise AxisError(f"needs a scalar, not {types['x'][0]}.", fix="Take one number: x[0].")
+        raise AxisError(
+            f"expected a scalar, got {types['x'][0]}.", fix="Index one element: x[0]."
+        )
     return "->"
 
 
@@ -138,7 +142,9 @@ def of_sizes(what: str, x: DType, **attrs: Any) -> DType:
     """
     del attrs
     if not is_integer(x):
-        raise DTypeError(f"{what} needs an integer, not {x}.", fix="Use br.cast(x, 'int64').")
+        raise DTypeError(
+            f"{what}: expected an integer, got {x}.", fix="Use br.cast(x, 'int64')."
+        )
     return INT64
 
 
@@ -168,9 +174,7 @@ def countable(x: Tensor) -> Tensor:
     return x.astype(INT64)
 
 
-@countable.checked(
-    ShapeError, "A number that is negative, or far too large, cannot be the size of an axis."
-)
+@countable.checked(ShapeError, "The size of an axis is negative or too large.")
 def not_countable(x: Tensor) -> Tensor:
     """Return a check failure code for a negative or too large number.
 

@@ -25,7 +25,8 @@ def searchsorted_axes(types: Types, attrs: Attrs) -> str:
         return "n!, ... -> ..."
     if not sequence or not values:
         raise AxisError(
-            "needs a sequence along the last axis, and numbers for each of several."
+            "expected a sequence of rank 1 or more, and values of rank 1 or more for several "
+            f"sequences, got ranks {sequence} and {values}."
         )
     return "... n!, ... m -> ... m"
 
@@ -33,7 +34,7 @@ def searchsorted_axes(types: Types, attrs: Attrs) -> str:
 def searchsorted_dtypes(what: str, sequence: DType, values: DType, *, side: str) -> DType:
     """Dtype rule: an index; sequence and values are ordered numbers."""
     if side not in ("left", "right"):
-        raise AxisError(f"has no side {side!r:.40}.", fix="Use 'left' or 'right'.").of(what)
+        raise AxisError(f"unknown side {side!r:.40}.", fix="Use 'left' or 'right'.").of(what)
     ordered(what, sequence, values)
     return INT64
 
@@ -157,7 +158,7 @@ def group_ids(ids: Indices, *, count: Size) -> Tensor:
     return ids
 
 
-@group_ids.checked(IndexRangeError, "The number of a group is out of range.")
+@group_ids.checked(IndexRangeError, "A group index is out of range.")
 def no_group(ids: Indices, *, count: Size) -> Tensor:
     """Return a check failure code for an index out of range."""
     return out_of_range_code(ids, count, lowest=0)

@@ -191,7 +191,7 @@ def topk_axes(types: Types, attrs: Attrs) -> AxisMap:
     at = normalize_axis(attrs["axis"], len(shape))
     size = shape[at]
     if k < 0 or (isinstance(size, int) and k > size):
-        raise AxisError(f"cannot take {k} of {size} numbers.")
+        raise AxisError(f"k={k} is out of range for an axis of size {size}.")
     axis_map = resize_axis(mix_along_axis(types, attrs), at, "chosen", k)
     out = axis_map.outputs["out"]
     return replace(axis_map, outputs={"values": out, "indices": out})
@@ -248,7 +248,7 @@ def cumulative_axes(neutral: Any) -> AxisRule:
     def rule(types: Types, attrs: Attrs) -> AxisMap:
         rank = first_rank(types)
         if attrs["axis"] is None and rank != 1:
-            raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
+            raise AxisError(f"axis=None requires a vector, got rank {rank}.", fix="Pass axis=.")
         fills = {"x": neutral} if attrs["reverse"] else {}
         return with_tails(mix_along_axis(types, attrs), fills)
 

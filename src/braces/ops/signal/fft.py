@@ -47,7 +47,7 @@ def _transform_length(attrs: Attrs, otherwise: Size) -> Any:
     """Return the transform length: attribute `n`, or `otherwise` if it is `None`."""
     n: Any = otherwise if attrs["n"] is None else attrs["n"]
     if isinstance(n, int) and n < 0:
-        raise AxisError(f"cannot transform {n} numbers.", fix="Say n=None, or a size.")
+        raise AxisError(f"negative n={n}.", fix="Use n=None, or a size of 0 or more.")
     return n
 
 
@@ -80,7 +80,9 @@ def along_axes(types: Types, attrs: Attrs) -> AxisMap:
 
 def _check_norm(what: str, norm: str) -> None:
     if norm not in NORMS:
-        raise ProgramError(f"{what} has norm={norm!r}.", fix=f"Say one of {', '.join(NORMS)}.")
+        raise ProgramError(
+            f"{what}: unknown norm={norm!r}.", fix=f"Use one of {', '.join(NORMS)}."
+        )
 
 
 def to_complex(what: str, x: DType, *, norm: str, **attrs: Any) -> DType:

@@ -38,7 +38,7 @@ def frame_axes(types: Types, attrs: Attrs) -> AxisMap:
 def frames_in(size: Size, length: Any, step: Any) -> Size:
     """Return the number of frames of a length and step that fit into an axis."""
     if length < 1 or step < 1:
-        raise AxisError(f"has length={length} and step={step}.", fix="Both are at least 1.")
+        raise AxisError(f"invalid length={length} or step={step}.", fix="Use 1 or more.")
     return call("max", call("floordiv", size - length, step) + 1, 0)
 
 

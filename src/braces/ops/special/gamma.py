@@ -34,7 +34,7 @@ def of_whole_order(what: str, n: DType, x: DType) -> DType:
     """Dtype rule: the floating dtype of `x`; orders are integers."""
     if not is_integer(n):
         raise DTypeError(
-            f"{what} differentiates a whole number of times, and the order is {n}.",
+            f"{what}: expected an integer order, got {n}.",
             fix="Use br.cast(n, 'int32').",
         )
     return real_function(what, x)
@@ -145,7 +145,9 @@ def of_each_dimension(types: Types, attrs: Attrs) -> int:
 def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
     """Dtype rule: the floating dtype of `x`; `d` is at least 1."""
     if d < 1:
-        raise ProgramError(f"{what} has d={d}.", fix="Matrices have 1 row or more.")
+        raise ProgramError(
+            f"{what}: expected d of 1 or more, got {d}.", fix="Use a d of 1 or more."
+        )
     return real_function(what, x)
 
 

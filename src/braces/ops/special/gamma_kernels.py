@@ -42,7 +42,7 @@ def hurwitz(s: Any, q: Any) -> Any:
 
 
 def _polygamma(by_n: int, by_x: int) -> Kernel:
-    assert not by_n, "orders are integers"
+    assert not by_n, "no derivative with respect to an integer order"
 
     def derivative(n: Any, x: Any) -> Any:
         n = n + by_x

@@ -43,7 +43,7 @@ def test_a_shape_may_be_fed(mode: str) -> None:
 def test_a_shape_of_another_number_is_an_error(mode: str) -> None:
     text = """
         reshaped (float[12] x, int64[2] shape) => (float[A, B] y) { y = Reshape(x, shape) }"""
-    with pytest.raises(br.errors.RunError, match="Sizes are not what"):
+    with pytest.raises(br.errors.RunError, match="differs from the shape of ensure_shape"):
         runs(text, mode, (X, (5, 2)))
 
 
@@ -133,7 +133,7 @@ def test_what_is_found_has_a_size_that_models_compute_with(mode: str) -> None:
 def test_a_negative_size_is_an_error_of_the_node(mode: str) -> None:
     text = """
         ones (int64[1] n) => (float[A] y) { y = ConstantOfShape(n) }"""
-    with pytest.raises(ShapeError, match="cannot be the size of an axis"):
+    with pytest.raises(ShapeError, match="size of an axis is negative"):
         runs(text, mode, ([-1],))
 
 
