@@ -298,17 +298,17 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.scan(lambda c, row: (c, row), 0, (x, x[0])),
             br.ShapeError,
-            ["numbers of steps: t and 2"],
+            ["2 steps", "t"],
         ),
         (
             lambda x: br.scan(lambda c, row: (c, row), 0, x, 3),
             br.ShapeError,
-            ["numbers of steps: t and 3"],
+            ["t steps", "3"],
         ),
         (
             lambda x: br.scan(lambda c, row: (c, row), 0, 1.0),
             br.ShapeError,
-            ["cannot be a scalar"],
+            ["no steps"],
         ),
         (lambda x: br.scan(lambda c, row: (c, row), 0, x, 3), br.ShapeError, ["t steps", "3"]),
         (

@@ -174,9 +174,9 @@ def test_initializers_combine(mode: str) -> None:
     ("init", "shape", "dtype", "error", "message"),
     [
         (br.init.identity(), [3], "float32", br.ShapeError, "`w`.*identity"),
-        (br.init.orthogonal(), [3], "float32", br.ShapeError, "two axes"),
+        (br.init.orthogonal(), [3], "float32", br.ShapeError, "expected rank 2 or more"),
         (br.init.uniform(1.0, 0.0), [3], "float32", br.ProgramError, "low"),
-        (br.init.normal(), [3], "int32", br.DTypeError, "real numbers"),
+        (br.init.normal(), [3], "int32", br.DTypeError, "expected a real floating dtype"),
         (br.init.constant(np.ones(2)), [3], "float32", br.ShapeError, "`w`"),
         (lambda *_: br.constant(1.0), [3], "float32", br.ShapeError, "`w`"),
         (lambda *_: br.random.normal([3]), [3], "float32", br.ProgramError, "`random_state`"),

@@ -234,7 +234,11 @@ _var = br.get_variable
             br.ProgramError,
             "low <= high, got 0.5 and 0.1",
         ),
-        (lambda x, n: br.in_training(x, n), br.ShapeError, "in_training needs"),
+        (
+            lambda x, n: br.in_training(x, n),
+            br.ShapeError,
+            "in_training: expected two equal shapes",
+        ),
         (
             lambda x, n: br.in_training(x, br.get_variable("m")),
             br.DTypeError,

@@ -99,7 +99,7 @@ def test_schedules_say_what_they_are() -> None:
         ("a scale='x'", lambda: opt.piecewise_constant_schedule(0.1, {3: "x"})(0)),
         ("integer", lambda: opt.cosine_decay_schedule(0.1, 3)(0.5)),
         ("floating dtypes, got int32", lambda: opt.cosine_decay_schedule(0.1, 3)(1, "int32")),
-        ("constant_schedule cannot take value=", lambda: opt.constant_schedule("0.1")),
+        ("constant_schedule: invalid argument value=", lambda: opt.constant_schedule("0.1")),
         ("cannot be traced", lambda: opt.Schedule(lambda n: 0.1 if n > 3 else 0.2)(0)),
     ],
 )  # fmt: skip

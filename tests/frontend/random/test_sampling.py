@@ -358,7 +358,10 @@ def test_a_test_program_drops_nothing(mode: str) -> None:
         (lambda x: br.random.uniform([None, 3]), "size"),
         (lambda x: br.random.uniform([-1]), "size"),
         (lambda x: br.random.uniform([2], 1.0, 0.0), "low"),
-        (lambda x: br.random.uniform([2], dtype="int32"), "real numbers"),
+        (
+            lambda x: br.random.uniform([2], dtype="int32"),
+            "expected a real floating dtype, got int32",
+        ),
         (lambda x: br.random.normal(["a b"]), "'a b'"),
         (lambda x: br.random.bernoulli([2], 1.5), "between 0 and 1"),
         (lambda x: br.random.randint([2], 3, 3), "low < high"),
