@@ -184,7 +184,9 @@ def test_wrappers_refuse_what_they_cannot_wrap() -> None:
     refused(
         ProgramError, "errors of 0 or more, got -1", lambda: opt.apply_if_finite(opt.adam(), -1)
     )
-    refused(ProgramError, "invalid argument every=", lambda: opt.multi_steps(opt.adam(), every="x"))
+    refused(
+        ProgramError, "invalid argument every=", lambda: opt.multi_steps(opt.adam(), every="x")
+    )
 
 
 def test_what_is_wrapped_descends_once() -> None:
