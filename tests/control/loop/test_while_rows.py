@@ -375,7 +375,7 @@ def test_what_is_compiled_for_each_number_of_rows_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prog, fetch = program(EXACT["flat"])
-    said = "not padded, so each size is compiled: reshape mixes the rows"
+    said = "not padded, so each size is compiled: reshape mixes batch elements"
     assert said in str(prog.explain(list(fetch.values())))
     with caplog.at_level("INFO", logger="braces"):
         br.Executor().run(prog, scope_with_w(), {"n": np.int32(2)}, fetch)

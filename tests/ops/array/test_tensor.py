@@ -165,9 +165,9 @@ def test_the_gradient_of_concat_cuts_with_known_bounds_where_it_can() -> None:
 def test_concat_and_stack_say_what_does_not_fit() -> None:
     with br.Program():
         x, y, z = br.data("x", ["b", 2]), br.data("y", ["t", 3]), br.data("z", [])
-        with pytest.raises(ShapeError, match="equal sizes on axis 1, not 2 and 3"):
+        with pytest.raises(ShapeError, match="equal sizes on axis 1, got 2 and 3"):
             br.concat([x, y])
-        with pytest.raises(ShapeError, match="equal sizes on axis 0, not b and t"):
+        with pytest.raises(ShapeError, match="equal sizes on axis 0, got b and t"):
             br.concat([x, y], axis=1)
         with pytest.raises(ShapeError, match="expected arrays of equal rank, got ranks"):
             br.stack([x, z])
@@ -208,7 +208,10 @@ def test_split_says_what_does_not_add_up() -> None:
             br.split(x, (2, 2), axis=1)
         with pytest.raises(ShapeError, match="at least one section, got 0"):
             br.split(x, 0)
-        with pytest.raises(ShapeError, match=r"(?s)only known in a run: b.*create_rnn"):
+        with pytest.raises(
+            ShapeError,
+            match=r"(?s)number of outputs, b, is not known before the run.*create_rnn",
+        ):
             br.unstack(x)
 
 
@@ -281,11 +284,13 @@ def test_gathering_refuses_what_does_not_fit() -> None:
             br.take(i, x > 0.0, axis=0)
         with pytest.raises(DTypeError, match=r"(?s)the ids first.*br\.embedding\(ids, table\)"):
             br.embedding(x, i)
-        with pytest.raises(DTypeError, match=r"the order: br\.take\(x, indices, axis\)"):
+        with pytest.raises(
+            DTypeError, match=r"the order of arguments: br\.take\(x, indices, axis\)"
+        ):
             br.take(i, x, axis=0)
         with pytest.raises(ShapeError, match=r"update of the type f32\[t,3\], got f32\[b,3\]"):
             br.scatter_add(x, i, x)
-        with pytest.raises(DTypeError, match="update of the type"):
+        with pytest.raises(DTypeError, match="update of dtype float32, got float64"):
             br.scatter_add(x, i, br.data("u", ["t", 3], dtype="float64"))
         with pytest.raises(ShapeError, match="expected a table of rank 2"):
             br.embedding(i, br.data("table", [3]))

@@ -53,7 +53,9 @@ def test_nothing_is_computed_with_them(short: str) -> None:
     with br.Program():
         x = br.data("x", [2, 3], short)
         for build in (lambda: x + 1.0, lambda: br.exp(x), lambda: br.sum(x), lambda: x == x):
-            with pytest.raises(DTypeError, match=r"does not compute(.|\n)*br.cast") as caught:
+            with pytest.raises(
+                DTypeError, match=r"unsupported storage-only dtype(.|\n)*br.cast"
+            ) as caught:
                 build()
             assert short in str(caught.value)
         with pytest.raises(DTypeError, match=r"No dtype promotion of .* a storage-only dtype"):

@@ -42,9 +42,13 @@ def test_what_is_moved_by_all_bits_or_more_is_gone(mode: str) -> None:
 @pytest.mark.parametrize(
     ("build", "kind", "word"),
     [
-        (lambda x: br.bitwise_and(x, x), "f4", "integers and bools, not float32"),
-        (br.bitwise_invert, "f4", "integers and bools, not float32"),
-        (lambda x: br.bitwise_left_shift(x, x), "?", "takes integers, not bool"),
+        (
+            lambda x: br.bitwise_and(x, x),
+            "f4",
+            "expected an integer or bool dtype, got float32",
+        ),
+        (br.bitwise_invert, "f4", "expected an integer or bool dtype, got float32"),
+        (lambda x: br.bitwise_left_shift(x, x), "?", "expected an integer dtype, got bool"),
         (
             lambda x: br.bitcast(x, "i64"),
             "f4",

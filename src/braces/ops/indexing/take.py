@@ -95,7 +95,7 @@ def take_dtype(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
     del attrs
     if is_integer(x) and is_float(indices):
         raise DTypeError(
-            f"{what}: expected integer indices, got {indices} indices of {x}.",
+            f"{what}: expected integer indices, got {indices} for an input of {x}.",
             fix="Check the order of arguments: br.take(x, indices, axis).",
         )
     check_integers(what, indices)
