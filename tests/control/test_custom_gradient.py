@@ -298,7 +298,11 @@ def test_files_whose_gradients_do_not_fit_are_refused() -> None:
         ("return s", "return s, g", "has 2 results; expected 1"),
         ("return s", "return x_0", "x_0"),
         (", g: f32[2])", ", g: f32[3])", "type mismatch between parameter `g`"),
-        ("s: f32[2] = tanh(x=g)", "s: i32[2] = cast(x=g) {dtype=i32}", "of another type"),
+        (
+            "s: f32[2] = tanh(x=g)",
+            "s: i32[2] = cast(x=g) {dtype=i32}",
+            "Type mismatch of input 0",
+        ),
         ("data x: f32[2]", "data x: i32[2]", "."),
     ]:
         assert right in text

@@ -300,16 +300,6 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
             br.ShapeError,
             ["2 steps", "t"],
         ),
-        (
-            lambda x: br.scan(lambda c, row: (c, row), 0, x, 3),
-            br.ShapeError,
-            ["t steps", "3"],
-        ),
-        (
-            lambda x: br.scan(lambda c, row: (c, row), 0, 1.0),
-            br.ShapeError,
-            ["no steps"],
-        ),
         (lambda x: br.scan(lambda c, row: (c, row), 0, x, 3), br.ShapeError, ["t steps", "3"]),
         (
             lambda x: br.scan(lambda c, row: (c, row), 0, 1.0),

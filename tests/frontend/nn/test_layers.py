@@ -224,7 +224,11 @@ def test_embedding_looks_up_in_a_table_that_is_given(mode: str) -> None:
     ("build", "error", "message"),
     [
         (lambda ids, table: br.embedding(table, ids), br.DTypeError, "the ids first"),
-        (lambda ids, table: br.embedding(table, [5, 2]), br.DTypeError, "needs integers"),
+        (
+            lambda ids, table: br.embedding(table, [5, 2]),
+            br.DTypeError,
+            "expected integer indices",
+        ),
         (
             lambda ids, table: br.embedding(ids, table, init=0.5),
             br.ProgramError,

@@ -248,7 +248,10 @@ def test_a_literal_beyond_64_bits_is_refused_in_the_range_of_the_dtype(
                 LITERALS[literal](br.data("x", [2], dtype), value)
             shown = str(caught.value)
             assert str(number)[:40] in shown
-            assert re.search(r"(range is|out of range for \w+, from|expected an integer from) -?\d+ to \d+", shown)
+            assert re.search(
+                r"(range is|out of range for \w+, from|expected an integer from) -?\d+ to \d+",
+                shown,
+            )
             assert "test_exact_integers.py:" in shown
 
 
