@@ -441,7 +441,7 @@ def foreign(x: br.Var) -> None:
         (lambda x: br.block(""), br.ProgramError, "invalid name"),
         (lambda x: br.block(7), br.ProgramError, "block: invalid argument name=7"),
         (empty, br.ProgramError, "`a` is empty"),
-        (twice, br.DuplicateNameError, "duplicate parameter `a/w`"),
+        (twice, br.DuplicateNameError, "duplicate variable `a/w`"),
         (used_while_open, br.ProgramError, "still open"),
         (entered_again, br.ProgramError, "already defined"),
         (lambda x: built(x)(x, x), br.ProgramError, "takes 1 positional inputs here, got 2"),
