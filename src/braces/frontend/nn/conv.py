@@ -30,117 +30,78 @@ from braces.frontend.core.parameters import (
 )
 from braces.homes import public_path
 from braces.ops.common.rules import float_dtype
-from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
+from braces.ops.conv_pool.data_layouts import CHANNELS_FIRST, LAYOUTS, spatial_axes
+from braces.ops.conv_pool.spatial_ranks import name_for_rank
 
 
-@transactional
-def conv1d(
-    x: Any,
-    filters: Extent | Operand,
-    window: int | Sequence[int] | None = None,
-    *,
-    stride: int | Sequence[int] = 1,
-    padding: Padding = "valid",
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    layout: str = "NCW",
-    act: Activation = None,
-    name: str | None = None,
-    params: Sequence[str] | None = None,
-    bias: Weight = None,
-    init: Initializer | Any = None,
-    bias_init: Initializer | Any = 0.0,
-) -> Var:
-    """A convolution along one axis, like `conv2d`; the layout is `NCW` or `NWC`."""
-    return append_convolution(
-        "conv1d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
-        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
-        bias_init=bias_init,
-    )  # fmt: skip
+def _conv(rank: int):
+    @transactional
+    @name_for_rank(rank)
+    def conv(
+        x: Any,
+        filters: Extent | Operand,
+        window: int | Sequence[int] | None = None,
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: Padding = "valid",
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        layout: str = CHANNELS_FIRST[rank],
+        act: Activation = None,
+        name: str | None = None,
+        params: Sequence[str] | None = None,
+        bias: Weight = None,
+        init: Initializer | Any = None,
+        bias_init: Initializer | Any = 0.0,
+    ) -> Var:
+        """A convolution along $axes; the formula is that of the operator `conv${rank}d`.
+
+        Args:
+            x: The input, with axes in the order of `layout`.
+            filters: The number of output channels, for created weights; optionally with a name,
+                `("channels", 64)`, see `parameter`. Or the weights themselves: [channels,
+                channels of x / groups, *window], for `$last` [*window, channels of x / groups,
+                channels].
+            window: The window sizes, or one for all axes, for created weights.
+            stride: Step of the window.
+            padding: `"valid"`, `"same"`, or numbers.
+            dilation: Distance between adjacent elements of the window.
+            groups: Number of groups of channels.
+            layout: `"$first"` or `"$last"`.
+            act: The activation: the name of an operator, as "relu", or a function.
+            name: The layer's name; its parameters are `name.w` and `name.b`.
+            params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are
+                shared.
+            bias: The bias itself, [channels]; or whether to create one, by default if the
+                weights are created.
+            init: Initializer of w; Glorot uniform by default.
+            bias_init: Initializer of b, [channels].
+
+        Raises:
+            ProgramError: Weights are given together with a window or options of created
+                weights.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program():
+            ...     images = br.data("images", ["batch", 3, 28, 28])
+            ...     x = br.conv2d(images, 16, 3, padding="same", act="relu", name="edges")
+            ...     w, b = br.get_variable("edges.w"), br.get_variable("edges.b")
+            ...     print(x.type, br.conv2d(images, w, bias=b).type)
+            f32[batch,16,28,28] f32[batch,16,26,26]
+        """
+        return append_convolution(
+            f"conv{rank}d", x, filters, window, stride=stride, padding=padding,
+            dilation=dilation, groups=groups, layout=layout, act=act, name=name, params=params,
+            bias=bias, init=init, bias_init=bias_init,
+        )  # fmt: skip
+
+    return conv
 
 
-@transactional
-def conv2d(
-    x: Any,
-    filters: Extent | Operand,
-    window: int | Sequence[int] | None = None,
-    *,
-    stride: int | Sequence[int] = 1,
-    padding: Padding = "valid",
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    layout: str = "NCHW",
-    act: Activation = None,
-    name: str | None = None,
-    params: Sequence[str] | None = None,
-    bias: Weight = None,
-    init: Initializer | Any = None,
-    bias_init: Initializer | Any = 0.0,
-) -> Var:
-    """A convolution along two axes; the formula is that of the operator `conv2d`.
-
-    Args:
-        x: The input, with axes in the order of `layout`.
-        filters: The number of output channels, for created weights; optionally with a name,
-            `("channels", 64)`, see `parameter`. Or the weights themselves: [channels, channels
-            of x / groups, *window], for `NHWC` [*window, channels of x / groups, channels].
-        window: The window sizes, or one for all axes, for created weights.
-        stride: Step of the window.
-        padding: `"valid"`, `"same"`, or numbers.
-        dilation: Distance between adjacent elements of the window.
-        groups: Number of groups of channels.
-        layout: `"NCHW"` or `"NHWC"`.
-        act: The activation: the name of an operator, as "relu", or a function.
-        name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.
-        bias: The bias itself, [channels]; or whether to create one, by default if the weights
-            are created.
-        init: Initializer of w; Glorot uniform by default.
-        bias_init: Initializer of b, [channels].
-
-    Raises:
-        ProgramError: Weights are given together with a window or options of created weights.
-
-    Example:
-        >>> import braces as br
-        >>> with br.Program():
-        ...     images = br.data("images", ["batch", 3, 28, 28])
-        ...     x = br.conv2d(images, 16, 3, padding="same", act="relu", name="edges")
-        ...     w, b = br.get_variable("edges.w"), br.get_variable("edges.b")
-        ...     print(x.type, br.conv2d(images, w, bias=b).type)
-        f32[batch,16,28,28] f32[batch,16,26,26]
-    """
-    return append_convolution(
-        "conv2d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
-        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
-        bias_init=bias_init,
-    )  # fmt: skip
-
-
-@transactional
-def conv3d(
-    x: Any,
-    filters: Extent | Operand,
-    window: int | Sequence[int] | None = None,
-    *,
-    stride: int | Sequence[int] = 1,
-    padding: Padding = "valid",
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    layout: str = "NCDHW",
-    act: Activation = None,
-    name: str | None = None,
-    params: Sequence[str] | None = None,
-    bias: Weight = None,
-    init: Initializer | Any = None,
-    bias_init: Initializer | Any = 0.0,
-) -> Var:
-    """A convolution along three axes, like `conv2d`; the layout is `NCDHW` or `NDHWC`."""
-    return append_convolution(
-        "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
-        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
-        bias_init=bias_init,
-    )  # fmt: skip
+conv1d = _conv(1)
+conv2d = _conv(2)
+conv3d = _conv(3)
 
 
 def append_convolution(

@@ -12,7 +12,8 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import operand, transactional
-from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
+from braces.ops.conv_pool.data_layouts import CHANNELS_FIRST, LAYOUTS, spatial_axes
+from braces.ops.conv_pool.spatial_ranks import name_for_rank
 
 Sizes: TypeAlias = "Size | Sequence[Size | None]"
 
@@ -79,8 +80,9 @@ def image_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
 
 
 def _pool_adaptively(
-    what: str, op_type: str, rank: int, x: Any, size: Sizes, layout: str, name: str
+    kind: str, op_type: str, rank: int, x: Any, size: Sizes, layout: str, name: str
 ) -> Var:
+    what = f"adaptive_{kind}_pool{rank}d"
     x = operand(x, what)
     axes = image_axes(what, x, rank, layout)
     sizes = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
@@ -97,61 +99,59 @@ def _pool_adaptively(
     return compose_block(name or what, build)
 
 
-@transactional
-def adaptive_avg_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
-    """The mean of parts of one axis, like `adaptive_avg_pool2d`; `NCW` or `NWC`."""
-    return _pool_adaptively("adaptive_avg_pool1d", "mean", 1, x, size, layout, name)
+def _adaptive_avg_pool(rank: int):
+    @transactional
+    @name_for_rank(rank)
+    def adaptive_avg_pool(
+        x: Any, size: Sizes, *, layout: str = CHANNELS_FIRST[rank], name: str = ""
+    ) -> Var:
+        """Adaptive average pooling: the means of parts of $axes, to a given output size.
+
+        Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to
+        `ceil((i + 1) * size / n)`; parts overlap if `n` does not divide `size`.
+
+        Args:
+            x: number[n, c, *space], or in the order of `layout`.
+            size: The sizes of the result, or one for all; `None` keeps the size of an axis.
+            layout: `"$first"` or `"$last"`.
+            name: The name of the block.
+
+        Raises:
+            ShapeError: The number of sizes is wrong, or one divides a symbolic axis into
+                unequal parts.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program():
+            ...     x = br.data("x", ["b", 3, 7, 8])
+            ...     print(br.layers.adaptive_avg_pool2d(x, [2, 4]).type)
+            f32[b,3,2,4]
+        """
+        return _pool_adaptively("avg", "mean", rank, x, size, layout, name)
+
+    return adaptive_avg_pool
 
 
-@transactional
-def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
-    """Adaptive average pooling: the means of parts of an image, to a given output size.
-
-    Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to
-    `ceil((i + 1) * size / n)`; parts overlap if `n` does not divide `size`.
-
-    Args:
-        x: number[n, c, h, w], or in the order of `layout`.
-        size: The sizes of the result, or one for both; `None` keeps the size of an axis.
-        layout: `"NCHW"` or `"NHWC"`.
-        name: The name of the block.
-
-    Raises:
-        ShapeError: The number of sizes is wrong, or one divides a symbolic axis into unequal
-            parts.
-
-    Example:
-        >>> import braces as br
-        >>> with br.Program():
-        ...     x = br.data("x", ["b", 3, 7, 8])
-        ...     print(br.layers.adaptive_avg_pool2d(x, [2, 4]).type)
-        f32[b,3,2,4]
-    """
-    return _pool_adaptively("adaptive_avg_pool2d", "mean", 2, x, size, layout, name)
+adaptive_avg_pool1d = _adaptive_avg_pool(1)
+adaptive_avg_pool2d = _adaptive_avg_pool(2)
+adaptive_avg_pool3d = _adaptive_avg_pool(3)
 
 
-@transactional
-def adaptive_avg_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
-    """3D adaptive average pooling, like `adaptive_avg_pool2d`; `NCDHW` or `NDHWC`."""
-    return _pool_adaptively("adaptive_avg_pool3d", "mean", 3, x, size, layout, name)
+def _adaptive_max_pool(rank: int):
+    @transactional
+    @name_for_rank(rank)
+    def adaptive_max_pool(
+        x: Any, size: Sizes, *, layout: str = CHANNELS_FIRST[rank], name: str = ""
+    ) -> Var:
+        """Adaptive max pooling: the maxima of parts; see `adaptive_avg_pool${rank}d`."""
+        return _pool_adaptively("max", "max", rank, x, size, layout, name)
+
+    return adaptive_max_pool
 
 
-@transactional
-def adaptive_max_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
-    """The maximum of parts of one axis; see `adaptive_avg_pool2d`."""
-    return _pool_adaptively("adaptive_max_pool1d", "max", 1, x, size, layout, name)
-
-
-@transactional
-def adaptive_max_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
-    """The maximum of parts of an image; see `adaptive_avg_pool2d`."""
-    return _pool_adaptively("adaptive_max_pool2d", "max", 2, x, size, layout, name)
-
-
-@transactional
-def adaptive_max_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
-    """The maximum of parts along three axes; see `adaptive_avg_pool2d`."""
-    return _pool_adaptively("adaptive_max_pool3d", "max", 3, x, size, layout, name)
+adaptive_max_pool1d = _adaptive_max_pool(1)
+adaptive_max_pool2d = _adaptive_max_pool(2)
+adaptive_max_pool3d = _adaptive_max_pool(3)
 
 
 # ---- global ----------------------------------------------------------------------------------

@@ -40,6 +40,9 @@ LAYOUTS: dict[str, str] = {
     "NDHWC": "DHWIO",
 }  # fmt: skip
 """Maps the layout of the input to the layout of the weight."""
+CHANNELS_FIRST = {len(layout) - 2: layout for layout in LAYOUTS if layout[1] == "C"}
+CHANNELS_LAST = {len(layout) - 2: layout for layout in LAYOUTS if layout[-1] == "C"}
+"""Layouts by the number of spatial axes."""
 
 
 def check_layout(layout: str, rank: int) -> str:

@@ -1,8 +1,8 @@
 """Families of operators along one, two and three spatial axes that share a kernel.
 
 The docstring of the kernel is a template. `$axes` is replaced by the number of spatial axes,
-`$first` by the layout with channels first, `$last` by the other layout, and `$sliding` by the
-text that a family shares.
+`$rank` by the same as a digit, `$first` by the layout with channels first, `$last` by the other
+layout, and `$sliding` by the text that a family shares.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from string import Template
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from braces.define.completion import KernelOp
 from braces.define.decorator import op
-from braces.ops.conv_pool.data_layouts import LAYOUTS
+from braces.ops.conv_pool.data_layouts import CHANNELS_FIRST, CHANNELS_LAST
 
+P = ParamSpec("P")
+R = TypeVar("R")
 NUMBERS = {1: "one spatial axis", 2: "two spatial axes", 3: "three spatial axes"}
 
 
@@ -50,20 +52,36 @@ def specialize_for_rank(
     kernel: Callable[..., Any], rank: int, sliding: str = ""
 ) -> Callable[..., Any]:
     """Specialize a kernel for a number of spatial axes: name, docstring and layout."""
-    first, last = (layout for layout in LAYOUTS if len(layout) == rank + 2)
 
     @functools.wraps(kernel)
     def run_kernel(*arrays: Any, **attrs: Any) -> Any:
         return kernel(*arrays, **attrs)
 
-    words = {"axes": NUMBERS[rank], "first": first, "last": last}
-    run_kernel.__name__ = f"{kernel.__name__}{rank}d"
-    doc = inspect.getdoc(kernel) or ""
-    template = doc.replace("$sliding", sliding.replace("\n", "\n    "))
-    run_kernel.__doc__ = Template(template).substitute(words)
     own = inspect.signature(kernel)
     parameters = [
-        p.replace(default=first) if p.name == "layout" else p for p in own.parameters.values()
+        p.replace(default=CHANNELS_FIRST[rank]) if p.name == "layout" else p
+        for p in own.parameters.values()
     ]
     object.__setattr__(run_kernel, "__signature__", own.replace(parameters=parameters))
-    return run_kernel
+    doc = inspect.getdoc(kernel) or ""
+    run_kernel.__doc__ = doc.replace("$sliding", sliding.replace("\n", "\n    "))
+    return name_for_rank(rank)(run_kernel)
+
+
+def name_for_rank(rank: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function for a number of spatial axes: complete its name and its docstring.
+
+    The example of the docstring is one for two spatial axes; other functions have none.
+    """
+    layouts = {"first": CHANNELS_FIRST[rank], "last": CHANNELS_LAST[rank]}
+    words = {"axes": NUMBERS[rank], "rank": str(rank), **layouts}
+
+    def name(function: Callable[P, R]) -> Callable[P, R]:
+        template = inspect.getdoc(function) or ""
+        if rank != 2:
+            template = template.partition("\n\nExample:")[0]
+        function.__doc__ = Template(template).substitute(words)
+        function.__name__ = function.__qualname__ = f"{function.__name__}{rank}d"
+        return function
+
+    return name
