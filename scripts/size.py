@@ -32,12 +32,14 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function from `def` to its end, without its docstring."""
-    lines = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    if ast.get_docstring(function, clean=False) is not None and first.end_lineno:
-        lines -= first.end_lineno - first.lineno + 1
-    return lines
+    """The lines of a function from `def` to its end, without docstrings, also inner ones."""
+    docstrings = (one.body[0] for one in functions(function) if ast.get_docstring(one))
+    return line_count(function) - sum(map(line_count, docstrings))
+
+
+def line_count(node: ast.stmt) -> int:
+    """The lines of a statement."""
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def row(name: str, paths: list[Path]) -> str:
