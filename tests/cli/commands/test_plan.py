@@ -80,7 +80,7 @@ def test_tables_and_a_page(
         (("--mesh", "data=0"), "Invalid mesh axis 'data': 0"),
         (("--mesh", "data=2", "--dims", "batch"), "invalid value 'batch'"),
         (("--mesh", "data=2", "--params", "up.w"), "invalid value 'up.w'"),
-        (("--mesh", "data=2", "--size", "batch"), "no size"),
+        (("--mesh", "data=2", "--size", "batch"), "invalid size 'batch'"),
         (("--mesh", f"data={'9' * 5000}"), "invalid or duplicate axis data=999"),
         (("--mesh", "data=2", "--timeout", "0"), "invalid time '0'; expected seconds"),
         (("--mesh", "data=2", "--timeout", "soon"), "invalid time 'soon'; expected seconds"),

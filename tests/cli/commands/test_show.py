@@ -335,7 +335,7 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
             main(["show", "--after", name, program_file])
         assert stopped.value.code == 2
         said = capsys.readouterr()
-        assert f"there is no pass {name!r}" in said.err
+        assert f"unknown pass {name!r}" in said.err
         assert ", ".join(PASSES) in said.err
         assert (said.out, "\x1b" in said.err) == ("", False)
 
@@ -343,8 +343,8 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
 @pytest.mark.parametrize(
     ("words", "wrong", "way_out"),
     [
-        ("gradients", "gradients needs words", "write gradients:TARGET,INPUT,..."),
-        ("checkpoint:", "checkpoint needs words", "write checkpoint:TRIPS,LOOP,..."),
+        ("gradients", "gradients requires arguments", "write gradients:TARGET,INPUT,..."),
+        ("checkpoint:", "checkpoint requires arguments", "write checkpoint:TRIPS,LOOP,..."),
         ("gradients:y", "missing input for the gradient of `y`.", "TARGET,INPUT"),
         (
             "jvp:y",

@@ -101,7 +101,7 @@ def test_sizes_can_be_said_of_passes(
     for wrong in ("n", "n=", "=3", "n=-1", "n=x"):
         with pytest.raises(SystemExit):
             main(["show", steps_file, "--passes", "--size", wrong])
-        assert "write batch=32" in capsys.readouterr().err
+        assert "expected NAME=N, such as batch=32" in capsys.readouterr().err
 
 
 def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture[str]) -> None:

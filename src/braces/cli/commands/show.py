@@ -47,31 +47,33 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a model or program; - is standard input")
     add_passes(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for programs to read")
-    form.add_argument("--text", action="store_true", help="the programs in the text form")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--text", action="store_true", help="print the programs in the text form")
     form.add_argument(
         "--html",
         metavar="OUT",
         help="write a page of a program, with histograms of the values in the file",
     )
     parser.add_argument(
-        "--program", metavar="NAME", help=f"for --html: which program of a model ({PREDICT})"
+        "--program",
+        metavar="NAME",
+        help=f"with --html: the program of a model (default: {PREDICT})",
     )
     parser.add_argument(
         "--feed",
         action="append",
         metavar="NAME=VALUE",
-        help="for --html: run once as `braces run` does, for histograms of gradients",
+        help="with --html: the feeds of a run, for histograms of gradients",
     )
     parser.add_argument(
-        "--fetch", action="append", metavar="NAME", help="for --html: what gradients are of"
+        "--fetch", action="append", metavar="NAME", help="with --html: the target of gradients"
     )
     parser.set_defaults(params=None, seed=None, without=None)
     parser.add_argument(
         "--unfold",
         action="store_true",
-        help="the text form with all of it, so that it reads back; in a program of more than "
-        f"{OPEN_UP_TO} operators, a plain block of more than {_SHORT} is a line otherwise",
+        help="print the complete text form, which can be parsed; otherwise, in a program of "
+        f"more than {OPEN_UP_TO} operators, a plain block of more than {_SHORT} is one line",
     )
 
 
@@ -229,7 +231,7 @@ def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]
 
 COMMAND = Command(
     "show",
-    "show what is in a file: blocks, operators, parameters",
+    "show the contents of a file: blocks, operators, parameters",
     "braces show demo/digits.model",
     _arguments,
     _run,

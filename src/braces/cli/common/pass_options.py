@@ -26,8 +26,8 @@ def add_passes(parser: ArgumentParser) -> None:
         action="append",
         type=_pass,
         metavar="PASS",
-        help="the programs in the text form, after a pass; after several where it is said "
-        f"again: {_LISTED}",
+        help="print the programs in the text form after a pass; repeat it for several passes: "
+        f"{_LISTED}",
     )
     parser.add_argument(
         "--passes",
@@ -46,7 +46,7 @@ def add_passes(parser: ArgumentParser) -> None:
         action="append",
         type=size,
         metavar="NAME=N",
-        help="a number in place of a symbol, as batch=32 or loop_0.trips=10; with --passes",
+        help="the value of a symbol, such as batch=32 or loop_0.trips=10; with --passes",
     )
 
 
@@ -68,21 +68,23 @@ def _pass(text: str) -> Pass:
     if text in PASSES:
         return PASSES[text]
     if name not in MAKERS:
-        raise ArgumentTypeError(f"there is no pass {text!r}; there are {_LISTED}")
+        raise ArgumentTypeError(f"unknown pass {text!r}; expected one of {_LISTED}")
     way_out = f"write {name}:{WORDS[name]}"
     if not words:
-        raise ArgumentTypeError(f"{name} needs words; {way_out}")
+        raise ArgumentTypeError(f"{name} requires arguments; {way_out}")
     arguments = [int(word) if word.isdecimal() else word for word in words.split(",")]
     try:
         return MAKERS[name](*arguments)
     except BracesError as error:
-        raise ArgumentTypeError(f"{text!r} is no pass: {error.what} {way_out}") from None
+        raise ArgumentTypeError(f"invalid pass {text!r}: {error.what} {way_out}") from None
 
 
 def _default_pass(text: str) -> str:
     names = [each.name for each in DEFAULT]
     if text not in names:
-        raise ArgumentTypeError(f"compiled runs have no pass {text!r}. {suggest(text, names)}")
+        raise ArgumentTypeError(
+            f"unknown pass of compiled runs {text!r}. {suggest(text, names)}"
+        )
     return text
 
 
@@ -90,7 +92,7 @@ def size(text: str) -> tuple[str, int]:
     """Parse a size, as `batch=32`."""
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no size; write batch=32")
+        raise ArgumentTypeError(f"invalid size {text!r}; expected NAME=N, such as batch=32")
     return name, int(number)
 
 
