@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from braces import errors
 from size import ROOT, sources
 
 SOURCES = ROOT / "src" / "braces"
@@ -30,6 +31,15 @@ LONG_LISTS = {"cli/commands"}
 """Folders that are a list of one file per item, and may have more than twelve."""
 FILES = 12
 GENERAL_FUNCTIONS, SHARED_CLASSES = 16, 0
+VAGUE_MESSAGE = re.compile(
+    r"^(What|Whether|How|Which|Where|Who|Nothing|Nobody)\b"
+    r"|\b([Ww]hat|whatever|whoever|nobody|anybody|somebody|anew|just one)\b"
+    r"|\b([Ss]ay|says?|said|tells?|told|asks?|lies|goes on|went on)\b"
+    r"|\b(is|are|was|were) no (?!longer)|\bhas no \{"
+    r"|\b(makes?|takes?|gives?|keeps?|knows?|reads?) no\b"
+)
+"""Clauses and verbs of speech in place of the terms of compilers and array libraries."""
+VAGUE_MESSAGES = 0  # must not rise
 LOCALS = {"found": 0, "given": 11, "made": 0, "one": 1}
 """Numbers of today. They may fall, and must not rise."""
 
@@ -48,6 +58,32 @@ def nodes() -> Sequence[ast.AST]:
 @cache
 def functions() -> Sequence[ast.FunctionDef]:
     return [node for node in nodes() if isinstance(node, ast.FunctionDef)]
+
+
+def message_text(node: ast.expr) -> str:
+    """The text of a message, with `{}` in place of each value."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(message_text, parts))
+        case ast.BinOp(left=left, right=right):
+            return message_text(left) + message_text(right)
+        case ast.IfExp(body=body, orelse=orelse):
+            return f"{message_text(body)} | {message_text(orelse)}"
+        case _:
+            return "{}"
+
+
+def messages() -> Iterator[str]:
+    """The literal texts of errors, and of the notes of passes."""
+    for call in (node for node in nodes() if isinstance(node, ast.Call)):
+        name = ast.unparse(call.func).rpartition(".")[2]
+        texts = [each.value for each in call.keywords if each.arg in ("what", "given", "fix")]
+        if name in errors.__all__:
+            yield from map(message_text, [*call.args[:1], *texts])
+        elif name == "note":
+            yield from map(message_text, call.args[1:])
 
 
 def docstrings() -> list[str]:
@@ -109,6 +145,14 @@ def test_docstrings_use_nouns() -> None:
     assert words.count("what") <= len(words) / 1000
     vague = [text for text in texts if WORD.findall(text)[:1][0].lower() in VAGUE_STARTS]
     assert len(vague) <= len(texts) / 100, vague
+
+
+def test_messages_use_terms() -> None:
+    """A message states the problem with nouns and standard terms, as a compiler does."""
+    texts = list(messages())
+    assert len(texts) > 1500
+    vague = [text for text in texts if VAGUE_MESSAGE.search(text)]
+    assert len(vague) <= VAGUE_MESSAGES, vague
 
 
 def test_few_functions_have_general_names() -> None:

@@ -137,7 +137,7 @@ class PlainBlock(SubBlock):
     def _closed(self, what: str) -> Body:
         if self.body is None:
             raise ProgramError(
-                f"the block `{self.name}` is still open, so it has no {what} yet.",
+                f"the block `{self.name}` is still open; it gets its {what} when it is closed.",
                 at=user_line(),
                 fix="Read it after the end of its `with`.",
             )

@@ -203,7 +203,7 @@ def scan(
             raise ProgramError(
                 "step_fn must return a pair (carry, y).",
                 given=f"{result!r:.80}",
-                fix="Return (carry, y); y is None where there is no output per step.",
+                fix="Return (carry, y), with y=None for a step without output.",
             )
         after, ys = result
         _update(memories, init, after, "step_fn")
