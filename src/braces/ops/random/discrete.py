@@ -38,7 +38,7 @@ from braces.ops.random.keys import (
     drop_iteration_axes,
     split_iteration_axes,
 )
-from braces.ops.random.stateless import DRAWS, draw_axes, infer_draw
+from braces.ops.random.stateless import DRAWS, draws, infer_draw
 
 
 def check_probability(context: InferenceContext, value: float, name: str) -> None:
@@ -54,10 +54,7 @@ def check_probability(context: InferenceContext, value: float, name: str) -> Non
         )
 
 
-@op(
-    axes=draw_axes,
-    random=True,
-    differentiable=False,
+@draws(
     operations=24,
     examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
 )
@@ -66,10 +63,7 @@ def random_bernoulli(
 ) -> Tensor:
     """Bernoulli variables: each element is true with the same probability.
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result.
@@ -108,10 +102,7 @@ def infer_random_bernoulli(
     )
 
 
-@op(
-    axes=draw_axes,
-    random=True,
-    differentiable=False,
+@draws(
     operations=48,
     examples=(
         *(f"{example} low=0 high=10" for example in DRAWS),
@@ -130,10 +121,7 @@ def random_randint(
 ) -> Tensor:
     """Uniformly distributed integers in [low, high).
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result.

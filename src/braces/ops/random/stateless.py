@@ -6,7 +6,9 @@ dropout draws its mask again and needs no residual.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,20 @@ DRAWS = (
 )
 """Examples of operators that draw an array of shape `shape`."""
 WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
+INPUTS = """\
+Inputs:
+    state: u32[2]. Seed and run counter.
+    trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+        `shape` has a leading axis of n iterations, each of which draws independently."""
+REALS = """\
+    dtype: Of the result; a real floating dtype.
+    salt: The number of this operator, folded into its key; 32 bits.
+
+Outputs:
+    out: dtype[*shape].
+
+Raises:
+    DTypeError: `dtype` is not a real floating dtype."""
 
 
 # ---- shared ----------------------------------------------------------------------------------
@@ -157,10 +173,22 @@ def draw_axes(types: Types, attrs: Attrs) -> AxisMap:
     return make_axis_map(types, inputs, {"out": (indices,)}, ["state", *drawn])
 
 
-@op(
-    axes=draw_axes,
-    random=True,
-    differentiable=False,
+def draws(**options: Any) -> Any:
+    """Return a decorator that defines an operator that draws an array of shape `shape`.
+
+    Its docstring is a template: `$inputs` is the section of inputs, `$reals` the text on real
+    numbers from the attribute `dtype` on.
+    """
+
+    def define(kernel: Callable[..., Any]) -> Any:
+        doc = Template(inspect.getdoc(kernel) or "")
+        kernel.__doc__ = doc.substitute(inputs=INPUTS, reals=REALS)
+        return op(axes=draw_axes, random=True, differentiable=False, **options)(kernel)
+
+    return define
+
+
+@draws(
     operations=24,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) low=-2.0 high=2.0 salt=1"),
 )
@@ -175,23 +203,13 @@ def random_uniform(
 ) -> Tensor:
     """Uniformly distributed numbers in [low, high).
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result.
         low: The smallest number.
         high: The upper bound, exclusive.
-        dtype: Of the result; a real floating dtype.
-        salt: The number of this operator, folded into its key; 32 bits.
-
-    Outputs:
-        out: dtype[*shape].
-
-    Raises:
-        DTypeError: `dtype` is not a real floating dtype.
+    $reals
         ProgramError: `low` is above `high`.
     """
     attrs = {"shape": shape, "low": low, "high": high, "dtype": dtype}
@@ -212,11 +230,8 @@ def infer_random_uniform(
     return infer_draw(context, state, *trips, **attrs)
 
 
-@op(
-    axes=draw_axes,
+@draws(
     infer=infer_draw,
-    random=True,
-    differentiable=False,
     operations=48,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) mean=5.0 stddev=0.5 salt=1"),
 )
@@ -233,32 +248,19 @@ def random_normal(
 
         density(x) = exp(-((x - mean) / stddev)^2 / 2) / (stddev * sqrt(2 * pi))
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result.
         mean: Where the density is largest.
         stddev: The standard deviation.
-        dtype: Of the result; a real floating dtype.
-        salt: The number of this operator, folded into its key; 32 bits.
-
-    Outputs:
-        out: dtype[*shape].
-
-    Raises:
-        DTypeError: `dtype` is not a real floating dtype.
+    $reals
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
     return _draw_reals("random_normal", state, salt, trips, attrs)
 
 
-@op(
-    axes=draw_axes,
-    random=True,
-    differentiable=False,
+@draws(
     operations=48,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) stddev=0.5 low=-1.0 high=3.0 salt=1"),
 )
@@ -280,10 +282,7 @@ def random_truncated_normal(
     The result has a smaller standard deviation than `stddev`: 0.8796 times it for the default
     bounds.
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result.
@@ -291,14 +290,7 @@ def random_truncated_normal(
         stddev: The standard deviation before truncation.
         low: The lower bound, in standard deviations from the mean.
         high: The upper bound, likewise.
-        dtype: Of the result; a real floating dtype.
-        salt: The number of this operator, folded into its key; 32 bits.
-
-    Outputs:
-        out: dtype[*shape].
-
-    Raises:
-        DTypeError: `dtype` is not a real floating dtype.
+    $reals
         ProgramError: `low` is above `high`.
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
@@ -316,10 +308,7 @@ def orthogonal_cost(types: Types, attrs: Attrs) -> Size:
     return 48 + 8 * call("min", product(tuple(rows)), columns)
 
 
-@op(
-    axes=draw_axes,
-    random=True,
-    differentiable=False,
+@draws(
     operations=count_per_element("out", orthogonal_cost),
     examples=(
         "state=u32[2] shape=(3,3) salt=1",
@@ -343,10 +332,7 @@ def random_orthogonal(
     All axes but the last count as rows. Source: Saxe, McClelland, Ganguli, Exact solutions to
     the nonlinear dynamics of learning in deep linear neural networks, 2013.
 
-    Inputs:
-        state: u32[2]. Seed and run counter.
-        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
-            `shape` has a leading axis of n iterations, each of which draws independently.
+    $inputs
 
     Attributes:
         shape: Of the result; two axes or more.
