@@ -149,9 +149,6 @@ def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
 
         out[..., i, ...] = x[..., size - 1 - i, ...]
 
-    Inputs:
-        x: any[*shape].
-
     Attributes:
         axis: An axis or several; all by default.
 
@@ -212,9 +209,6 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tens
     """Shift elements cyclically along axes.
 
         out[..., (i + shift) mod size, ...] = x[..., i, ...]
-
-    Inputs:
-        x: any[*shape].
 
     Attributes:
         shift: The shift, one for each axis or one for all; negative towards the front.

@@ -258,9 +258,6 @@ def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
 
         out[..., 0, ...] = x[..., ...]
 
-    Inputs:
-        x: any[*shape].
-
     Attributes:
         axis: The positions of the new axes in the result; negative ones count from its end.
 

@@ -134,6 +134,7 @@ truth = promotion_rule("", to_bool, BOOLS)
 floats, `truth` gives bools."""
 
 
+@described("any")
 def first_dtype(what: str, x: DType, /, *others: DType | None, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the first input."""
     del what, others, attrs

@@ -276,11 +276,5 @@ def stop_gradient(x: Tensor) -> Tensor:
         out = x
 
     For a custom gradient, see `br.custom_gradient`.
-
-    Inputs:
-        x: any[*shape].
-
-    Outputs:
-        out: As `x`.
     """
     return jax.lax.stop_gradient(x)

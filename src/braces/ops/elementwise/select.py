@@ -17,6 +17,7 @@ from braces.define.axes.axis_map import (
     require_tuple,
 )
 from braces.define.axes.flop_count import count_per_element
+from braces.define.completed_doc import described
 from braces.define.core.attribute_kinds import Number
 from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Tensor, Training, op
@@ -279,6 +280,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     }
 
 
+@described("real", refuses="Bools or complex numbers.")
 def clip_dtype(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
     """Dtype rule: the dtype of `x`, which must hold both bounds; the bounds are in order."""
     refuse(what, x, "bc")
@@ -313,15 +315,9 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
 
     The gradient passes where x lies in the closed interval.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         min: The lower end; `None` for none.
         max: The upper end; `None` for none.
-
-    Outputs:
-        out: As `x`.
 
     Raises:
         ProgramError: `min` is above `max`.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from braces.define.completed_doc import described
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import as_floating, real_function
+from braces.ops.common.rules import FLOATS, as_floating, real_function
 from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 from braces.ops.elementwise.unary import UNARY
 
 WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
 
 
+@described("real", FLOATS, "Complex numbers.")
 def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
     """Dtype rule: that of a real function; the threshold is not negative."""
     if not threshold >= 0:
@@ -21,6 +23,7 @@ def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
     return real_function(what, x)
 
 
+@described("real", FLOATS, "Complex numbers.")
 def _check_alpha(what: str, x: DType, *, alpha: float) -> DType:
     """Dtype rule: that of a real function; alpha is a divisor and not 0."""
     if alpha == 0:
@@ -34,14 +37,8 @@ def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
 
         out[i] = x[i] if |x[i]| > threshold else 0
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         threshold: The largest absolute value that becomes 0.
-
-    Outputs:
-        out: float[*shape].
 
     Raises:
         ProgramError: The threshold is below 0.
@@ -59,14 +56,8 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
 
     The proximal operator of `threshold * |x|`.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         threshold: The amount by which absolute values shrink.
-
-    Outputs:
-        out: float[*shape].
 
     Raises:
         ProgramError: The threshold is below 0.
@@ -133,14 +124,8 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
     Barron: Continuously Differentiable Exponential Linear Units, 2017.
 
-    Inputs:
-        x: real[*shape].
-
     Attributes:
         alpha: The negated limit at minus infinity.
-
-    Outputs:
-        out: float[*shape].
 
     Raises:
         ProgramError: alpha is 0.

@@ -63,9 +63,6 @@ def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
 
     An incomplete frame at the end is dropped.
 
-    Inputs:
-        x: any[*shape].
-
     Attributes:
         length: The length of each frame.
         step: The distance between the starts of adjacent frames (hop length).

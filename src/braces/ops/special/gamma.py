@@ -8,6 +8,7 @@ import numpy as np
 
 from braces.define.axes.axis_map import Attrs, Types
 from braces.define.axes.flop_count import count_per_element
+from braces.define.completed_doc import described
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError
@@ -18,7 +19,7 @@ from braces.ops.common.known_derivatives import (
     build_smooth_kernel,
     differentiate_kernel,
 )
-from braces.ops.common.rules import as_floating, promote_arrays, real_function
+from braces.ops.common.rules import FLOATS, as_floating, promote_arrays, real_function
 from braces.ops.elementwise.arithmetic import BINARY
 from braces.ops.special.gamma_kernels import (
     BERNOULLI,
@@ -142,6 +143,7 @@ def of_each_dimension(types: Types, attrs: Attrs) -> int:
     return 60 * int(str(attrs["d"]))
 
 
+@described("real", FLOATS, "Complex numbers.")
 def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
     """Dtype rule: the floating dtype of `x`; `d` is at least 1."""
     if d < 1:
@@ -168,9 +170,6 @@ def multigammaln(x: Tensor, *, d: int) -> Tensor:
 
     Attributes:
         d: The number of rows of the matrices; 1 gives `lgamma`.
-
-    Outputs:
-        out: float[*shape]; integers give float32.
 
     Raises:
         ProgramError: `d` is below 1.
