@@ -12,6 +12,20 @@ _SHOWN = 3
 """Maximum number of printed terms of a sum."""
 
 
+def format_bytes(size_bytes: float) -> str:
+    """Format a number of bytes with a binary unit.
+
+    Example:
+        >>> format_bytes(999), format_bytes(1536), format_bytes(2**31)
+        ('999 B', '1.5 KiB', '2.0 GiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if round(size_bytes, 1) < 1024:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} TiB"
+
+
 def amount(size: Size, unit: str) -> str:
     """Format a size in multiples of a unit; a symbolic size as a sum.
 

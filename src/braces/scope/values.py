@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from braces.dims.human_units import format_bytes
 from braces.dtypes import SHORT_NAMES, DType, dtype_of, short_name
 from braces.errors import DTypeError, ShapeError, array_fix
 from braces.scope.dlpack import FAILURES, as_numpy, import_array
@@ -64,15 +65,6 @@ def type_text(raw: Any) -> str:
 def value_text(raw: Any) -> str:
     """Return the type and the size of a value as a short string."""
     return "not set" if raw is None else f"{type_text(raw)}  {format_bytes(bytes_of(raw))}"
-
-
-def format_bytes(size_bytes: float) -> str:
-    """Format a number of bytes with a binary unit."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if round(size_bytes, 1) < 1024:
-            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1024
-    return f"{size_bytes:.1f} TiB"
 
 
 def format_total(raws: Sequence[Any]) -> str:

@@ -120,7 +120,7 @@ def test_what_is_explained_for_sizes_is_what_they_decide() -> None:
     )
     assert in_loops(small.program.main) == 1
     assert in_loops(large.program.main) == 2
-    assert "for all at once that would take" in str(large)
+    assert "all iterations at once would take" in str(large)
 
 
 def test_usual_sizes_are_planned_once() -> None:

@@ -18,7 +18,7 @@ from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule,
 from braces.passes.batching.batching_rule_folded import FoldedOp, apply_folded_rule
 from braces.passes.batching.batching_rule_rows import BatchedPartition, batch_partition
 from braces.passes.cleanup.loop_invariant_code_motion import reason_not_hoisted
-from braces.passes.core.context import exceeds_memory, format_gibibytes
+from braces.passes.core.context import exceeds_memory, format_total_bytes
 from braces.passes.core.pipeline import note
 from braces.passes.core.rewrite import InsertionPoint
 
@@ -218,7 +218,7 @@ class IterationSpace:
             return False
         byte_sizes = self.added_bytes(moved, held)
         if exceeds_memory(byte_sizes, self.length):
-            size = format_gibibytes(byte_sizes, self.length)
+            size = format_total_bytes(byte_sizes, self.length)
             note(place, f"not vectorized: all iterations at once would take {size}", "missed")
             return False
         names = ", ".join(f"`{moved_op.name}`" for moved_op in moved)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from braces.dims import Dim, Size, substitute
+from braces.dims.human_units import format_bytes
 from braces.target import Target, target_of
 
 Answers: TypeAlias = "dict[SizeQuery, int]"
@@ -126,11 +127,9 @@ def exceeds_limit(each: Iterable[Size], limit: int) -> bool:
     return _ask(SizeQuery(_group_terms(each), 1, limit)) != 0
 
 
-def format_gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
-    """Format bytes in GiB for messages; unknown sizes count as 1."""
-    return (
-        f"{_query_iterations(each, trips).total_bytes(current_context().sizes) / 2**30:.1f} GiB"
-    )
+def format_total_bytes(each: Iterable[Size], trips: Size = 1) -> str:
+    """Format the bytes of all iterations for messages; unknown sizes count as 1."""
+    return format_bytes(_query_iterations(each, trips).total_bytes(current_context().sizes))
 
 
 def _query_iterations(each: Iterable[Size], trips: Size) -> SizeQuery:

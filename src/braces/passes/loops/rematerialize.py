@@ -34,7 +34,7 @@ from braces.ir.views import LoopView, Slice, view_of
 from braces.ir.walk import rename_op
 from braces.passes.batching.iteration_space import trip_count
 from braces.passes.cleanup.dead_code import eliminate_dead_code
-from braces.passes.core.context import exceeds_memory, format_gibibytes, surely_fit
+from braces.passes.core.context import exceeds_memory, format_total_bytes, surely_fit
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
@@ -179,7 +179,7 @@ class _Rematerialization:
         sizes = [
             bytes_of(self.view.content.vars[item.cut.param].type) for item in self.recomputable
         ]
-        size = format_gibibytes(sizes, trip_count(self.view, self.place))
+        size = format_total_bytes(sizes, trip_count(self.view, self.place))
         note(
             self.place.where(op),
             f"rematerialized `{param_names}`: saving would take {size}",

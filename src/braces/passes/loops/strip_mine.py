@@ -33,7 +33,7 @@ from braces.passes.autodiff.checkpoint import build_segments, carries_lists
 from braces.passes.batching.iteration_space import IterationSpace, reason_not_vectorizable
 from braces.passes.core.context import (
     exceeds_memory,
-    format_gibibytes,
+    format_total_bytes,
     iterations_that_fit,
     surely_fit,
 )
@@ -69,7 +69,7 @@ def _strip_mine_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replaceme
             "missed",
         )
         return op
-    size = format_gibibytes(byte_sizes, trips.length)
+    size = format_total_bytes(byte_sizes, trips.length)
     note(
         place.where(op),
         f"strip-mined into chunks of {chunk_size} iterations: all at once take {size}",

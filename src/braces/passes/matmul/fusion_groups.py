@@ -18,7 +18,7 @@ from braces.ir.views import MemoryView, names_read
 from braces.ir.walk import names_bound_by, producers, rename_op
 from braces.passes.batching.iteration_space import reason_not_vectorizable
 from braces.passes.cleanup.cse import cse_key, equal_attributes
-from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
+from braces.passes.core.context import current_context, exceeds_limit, format_total_bytes
 from braces.passes.core.pipeline import is_collecting_notes, note
 from braces.passes.core.random_effects import is_random
 from braces.passes.matmul.fusion_candidates import (
@@ -257,7 +257,7 @@ class FusionGroups:
         if len(group.ops) < group.min_products:
             return f"the sum has only {len(group.ops)} products"
         if exceeds_limit(sizes, machine.stacked_bytes):
-            return f"concatenating {names} would take {format_gibibytes(sizes)}"
+            return f"concatenating {names} would take {format_total_bytes(sizes)}"
         if not self.block.together:
             return reason_not_vectorizable(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:

@@ -37,7 +37,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.ops.control.batch_axis.axis_kinds import axis_map_of
 from braces.passes.batching.iteration_space import reason_not_vectorizable
-from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
+from braces.passes.core.context import current_context, exceeds_limit, format_total_bytes
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 from braces.passes.matmul.operand_axes import FusionAxis, resize_axis, total_size
@@ -179,7 +179,7 @@ class _SplitRule:
         )
         trips, machine = self.trips.length, current_context().target
         if exceeds_limit(byte_sizes, machine.stacked_bytes):
-            added = format_gibibytes(byte_sizes)
+            added = format_total_bytes(byte_sizes)
             what = f"not split: the parts of `{invariant_name}` would take {added} more"
             note(where, what, "missed")
             return False
