@@ -336,7 +336,7 @@ def test_all_others_are_refused(kind: str) -> None:
     others = [item for item in ITEMS if item not in SWEPT]
     assert {str(i) for i in others if i.case.op not in ALWAYS} == MIXING
     for item in others:
-        with pytest.raises(ProgramError, match=r"mix|only a run tells"):
+        with pytest.raises(ProgramError, match=r"mix|data-dependent size"):
             Sheet(kind, Dim.named("batch"), [item])
 
 
