@@ -73,7 +73,7 @@ def complete_doc(
     head, *written = re.split(r"\n\n(?=[A-Z]\w+:\n)", doc)
     sections = _derive_sections(dtypes, [slot.name for slot in inputs], attrs, axes)
     sections |= {text.partition(":")[0]: text for text in written}
-    return "\n\n".join([_indent_formula(head), *filter(None, sections.values())])
+    return "\n\n".join(filter(None, [_indent_formula(head), *sections.values()]))
 
 
 def _indent_formula(head: str) -> str:
