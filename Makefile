@@ -123,7 +123,7 @@ size: $(READY) ## lines of code per package
 lock: $(READY) ## refresh requirements.lock to the newest versions that fit
 	$(VENV)/bin/python scripts/lock.py
 
-stubs: $(READY) ## regenerate the typed stub of the operator functions, and the list of names
+stubs: $(READY) ## regenerate the typed stubs of operator functions and optimizers, and the list of names
 	$(VENV)/bin/python scripts/generate_stubs.py
 	$(VENV)/bin/python scripts/public_names.py
 

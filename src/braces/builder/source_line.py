@@ -77,7 +77,8 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
         if kind.removesuffix(" | None") in KINDS and name != "return"
     }
     call: Callable[..., R] = function
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    code = inspect.unwrap(function).__code__
+    names = code.co_varnames[: code.co_argcount]
 
     def coerce(name: str, value: Any) -> Any:
         return (

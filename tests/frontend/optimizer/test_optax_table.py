@@ -238,3 +238,40 @@ def test_those_of_another_name_take_the_same_steps(name: str) -> None:
 def test_what_is_read_from_optax_takes_the_same_steps(name: str) -> None:
     made = THROUGH[name]
     step_of(opt.from_optax(made()), made)
+
+
+# ---- defaults --------------------------------------------------------------------------------
+
+RENAMED = {"epsilon": "eps", "epsilon_root": "eps_root", "epsilon_in_sqrt": "eps_in_sqrt"}
+TWINS: dict[str, Callable[..., Any]] = {
+    "momentum": optax.sgd, "optimistic_adam": optax.optimistic_adam_v2,
+}  # fmt: skip
+OWN_DEFAULTS = {
+    ("adadelta", "learning_rate"): "1, as in the paper",
+    ("adafactor", "learning_rate"): "required, in optax None",
+    ("lbfgs", "linesearch"): "a flag, in optax a transformation",
+    ("momentum", "momentum"): "0.9, in optax no momentum",
+    ("noisy_sgd", "seed"): "0, in optax none",
+}
+"""Defaults that differ from those of optax, and why."""
+
+
+def defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters}
+
+
+def test_defaults_are_those_of_optax() -> None:
+    different: set[tuple[str, str]] = set()
+    for name in opt.__all__:
+        ours = getattr(opt, name)
+        if ".algorithms." not in ours.__module__:
+            continue
+        twin = TWINS.get(name) or getattr(optax, name, None) or getattr(contrib, name)
+        theirs = defaults(twin)
+        for argument, default in defaults(ours).items():
+            wanted = theirs.get(RENAMED.get(argument, argument), default)
+            required = argument == "learning_rate" and wanted is inspect.Parameter.empty
+            if wanted != default and not required:
+                different.add((name, argument))
+    assert different == set(OWN_DEFAULTS)

@@ -4,80 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.source_line import with_user_line
-from braces.frontend.optimizer.core.chain import make_descent
-from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import record_call
-from braces.frontend.optimizer.core.transforms import LearningRate, Mask, UpdateArgs, check_mask
+from braces.frontend.optimizer.core.descent import descent
+from braces.frontend.optimizer.core.transforms import LearningRate, Make, Mask, UpdateArgs
 from braces.lazy import optax
 
 # ---- by gradients ----------------------------------------------------------------------------
 
 
-@record_call
-@with_user_line
+@descent(momentum="Decay rate of the sum of updates; without it there is no state.")
 def sgd(
-    learning_rate: LearningRate,
-    momentum: float | None = None,
-    nesterov: bool = False,
-    *,
+    learning_rate: LearningRate, momentum: float | None = None, nesterov: bool = False, *,
     name: str | None = None,
-) -> Optimizer:
+) -> Make:  # fmt: skip
     """Gradient descent: p' = p - learning_rate * g, optionally with momentum (see `momentum`).
 
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        momentum: Decay rate of the sum of updates; without it there is no state.
-        nesterov: Whether to use Nesterov momentum.
-        name: Prefix of the names of its states.
+    States: `trace` with momentum.
     """
-    return make_descent(
-        "sgd", name, learning_rate,
-        lambda args: optax.sgd(args.rate, momentum, nesterov),
-    )  # fmt: skip
+    return lambda args: optax.sgd(args.rate, momentum, nesterov)
 
 
-@record_call
-@with_user_line
+@descent()
 def momentum(
-    learning_rate: LearningRate,
-    momentum: float = 0.9,
-    nesterov: bool = False,
-    *,
+    learning_rate: LearningRate, momentum: float = 0.9, nesterov: bool = False, *,
     name: str | None = None,
-) -> Optimizer:
+) -> Make:  # fmt: skip
     """Gradient descent with momentum.
 
         trace' = g + momentum * trace,   p' = p - learning_rate * trace'
 
     States: `trace`. Source: Sutskever et al., On the Importance of Initialization and Momentum
     in Deep Learning, 2013.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        momentum: Decay rate of the sum of updates.
-        nesterov: Whether to use Nesterov momentum.
-        name: Prefix of the names of its states.
     """
-    return make_descent(
-        "momentum", name, learning_rate,
-        lambda args: optax.sgd(args.rate, momentum, nesterov),
-    )  # fmt: skip
+    return lambda args: optax.sgd(args.rate, momentum, nesterov)
 
 
-@record_call
-@with_user_line
+@descent(
+    trust_coefficient="Step size relative to the norm of the parameter.",
+    mask="Selects the parameters with weight decay and scaling by norms; the others use "
+    "`momentum` alone. `lambda p: p.ndim > 1` spares biases.",
+)
 def lars(
-    learning_rate: LearningRate,
-    momentum: float = 0.9,
-    nesterov: bool = False,
-    *,
-    trust_coefficient: float = 1e-3,
-    epsilon: float = 0.0,
-    weight_decay: float = 0.0,
-    mask: Mask = None,
-    name: str | None = None,
-) -> Optimizer:
+    learning_rate: LearningRate, momentum: float = 0.9, nesterov: bool = False, *,
+    trust_coefficient: float = 1e-3, epsilon: float = 0.0, weight_decay: float = 0.0,
+    mask: Mask = None, name: str | None = None,
+) -> Make:  # fmt: skip
     """`momentum` with steps scaled to the norm of each parameter; for large batches.
 
         u = g + weight_decay * p
@@ -87,71 +57,35 @@ def lars(
 
     States: `trace`. Source: You, Gitman, Ginsburg, Large Batch Training of Convolutional
     Networks, 2017.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        momentum: Decay rate of the sum of updates.
-        nesterov: Whether to use Nesterov momentum.
-        trust_coefficient: Step size relative to the norm of the parameter.
-        epsilon: Small constant against division by zero.
-        weight_decay: Coefficient of the weight decay.
-        mask: Selects the parameters with weight decay and scaling by norms; the others use
-            `momentum` alone. `lambda p: p.ndim > 1` spares biases.
-        name: Prefix of the names of its states.
     """
-    mask = check_mask(mask)
 
     def make(args: UpdateArgs) -> Any:
         masks = True if mask is None else args.masked(mask)
         return optax.lars(
-            args.rate,
-            weight_decay,
-            masks,
-            trust_coefficient,
-            epsilon,
-            masks,
-            momentum,
+            args.rate, weight_decay, masks, trust_coefficient, epsilon, masks, momentum,
             nesterov,
-        )
+        )  # fmt: skip
 
-    return make_descent("lars", name, learning_rate, make)
+    return make
 
 
-@record_call
-@with_user_line
+@descent(b1="Weight of the mean in the sign.", b2="Decay rate of the mean.")
 def lion(
-    learning_rate: LearningRate,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    *,
-    weight_decay: float = 1e-3,
-    mask: Mask = None,
-    name: str | None = None,
-) -> Optimizer:
+    learning_rate: LearningRate, b1: float = 0.9, b2: float = 0.99, *,
+    weight_decay: float = 1e-3, mask: Mask = None, name: str | None = None,
+) -> Make:  # fmt: skip
     """Lion: steps by the sign of a running mean, equally large for all elements.
 
         p' = p - learning_rate * (sign(b1 * mu + (1 - b1) * g) + weight_decay * p)
 
     States: `mu`. The learning rate is 3 to 10 times smaller than for `adamw`. Source: Chen et
     al., Symbolic Discovery of Optimization Algorithms, 2023.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        b1: Weight of the mean in the sign.
-        b2: Decay rate of the mean.
-        weight_decay: Coefficient of the weight decay.
-        mask: Selects the parameters with weight decay.
-        name: Prefix of the names of its states.
     """
-    mask = check_mask(mask)
-    return make_descent(
-        "lion", name, learning_rate,
-        lambda args: optax.chain(
-            _without_count(optax.scale_by_lion(b1, b2)),
-            optax.add_decayed_weights(weight_decay, args.masked(mask)),
-            optax.scale_by_learning_rate(args.rate),
-        ),
-    )  # fmt: skip
+    return lambda args: optax.chain(
+        _without_count(optax.scale_by_lion(b1, b2)),
+        optax.add_decayed_weights(weight_decay, args.masked(mask)),
+        optax.scale_by_learning_rate(args.rate),
+    )
 
 
 def _without_count(tx: Any) -> Any:
@@ -170,20 +104,17 @@ def _without_count(tx: Any) -> Any:
 # ---- by squares ------------------------------------------------------------------------------
 
 
-@record_call
-@with_user_line
+@descent(
+    decay="Decay rate of the mean square.",
+    initial_scale="Initial value of `nu`.",
+    epsilon_in_sqrt="Whether `epsilon` is added inside the root.",
+    centered="Whether to subtract the square of the running mean (use the variance).",
+)
 def rmsprop(
-    learning_rate: LearningRate,
-    decay: float = 0.9,
-    epsilon: float = 1e-8,
-    *,
-    initial_scale: float = 0.0,
-    epsilon_in_sqrt: bool = True,
-    centered: bool = False,
-    momentum: float | None = None,
-    nesterov: bool = False,
-    name: str | None = None,
-) -> Optimizer:
+    learning_rate: LearningRate, decay: float = 0.9, epsilon: float = 1e-8, *,
+    initial_scale: float = 0.0, epsilon_in_sqrt: bool = True, centered: bool = False,
+    momentum: float | None = None, nesterov: bool = False, name: str | None = None,
+) -> Make:  # fmt: skip
     """RMSProp: the gradient over its running root mean square.
 
         nu' = decay * nu + (1 - decay) * g^2,   p' = p - learning_rate * g / sqrt(nu' + epsilon)
@@ -191,83 +122,40 @@ def rmsprop(
     States: `nu`, `mu` if `centered`, `trace` with momentum. Sources: Hinton, Neural Networks
     for Machine Learning, lecture 6, 2012; Graves, Generating Sequences With Recurrent Neural
     Networks, 2013.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        decay: Decay rate of the mean square.
-        epsilon: Small constant against division by zero.
-        initial_scale: Initial value of `nu`.
-        epsilon_in_sqrt: Whether `epsilon` is added inside the root.
-        centered: Whether to subtract the square of the running mean (use the variance).
-        momentum: Decay rate of the sum of updates.
-        nesterov: Whether to use Nesterov momentum.
-        name: Prefix of the names of its states.
     """
-    return make_descent(
-        "rmsprop", name, learning_rate,
-        lambda args: optax.rmsprop(
-            args.rate, decay, epsilon, initial_scale, epsilon_in_sqrt,
-            centered, momentum, nesterov,
-        ),
-    )  # fmt: skip
+    return lambda args: optax.rmsprop(
+        args.rate, decay, epsilon, initial_scale, epsilon_in_sqrt, centered, momentum, nesterov
+    )
 
 
-@record_call
-@with_user_line
+@descent(initial_accumulator_value="Initial value of the sum.")
 def adagrad(
-    learning_rate: LearningRate,
-    initial_accumulator_value: float = 0.1,
-    epsilon: float = 1e-7,
-    *,
-    name: str | None = None,
-) -> Optimizer:
+    learning_rate: LearningRate, initial_accumulator_value: float = 0.1, epsilon: float = 1e-7,
+    *, name: str | None = None,
+) -> Make:  # fmt: skip
     """Adagrad: the gradient over the root of the sum of its squares so far.
 
         s' = s + g^2,   p' = p - learning_rate * g / sqrt(s' + epsilon)
 
     States: `sum_of_squares`. Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for
     Online Learning and Stochastic Optimization, 2011.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        initial_accumulator_value: Initial value of the sum.
-        epsilon: Small constant against division by zero.
-        name: Prefix of the names of its states.
     """
-    return make_descent(
-        "adagrad", name, learning_rate,
-        lambda args: optax.adagrad(args.rate, initial_accumulator_value, epsilon),
-    )  # fmt: skip
+    return lambda args: optax.adagrad(args.rate, initial_accumulator_value, epsilon)
 
 
-@record_call
-@with_user_line
+@descent(
+    rho="Decay rate of the means.",
+    epsilon="Small constant in both roots; it sets the size of the first steps.",
+    weight_decay="Coefficient of a squared penalty, added to the gradient.",
+    mask="Selects the parameters with the penalty.",
+)
 def adadelta(
-    learning_rate: LearningRate = 1.0,
-    rho: float = 0.9,
-    epsilon: float = 1e-6,
-    *,
-    weight_decay: float = 0.0,
-    mask: Mask = None,
-    name: str | None = None,
-) -> Optimizer:
+    learning_rate: LearningRate = 1.0, rho: float = 0.9, epsilon: float = 1e-6, *,
+    weight_decay: float = 0.0, mask: Mask = None, name: str | None = None,
+) -> Make:  # fmt: skip
     """Adadelta: the gradient times the ratio of root mean squares of updates and gradients.
 
     The learning rate is 1 in the paper. States: `e_g`, `e_x`. Source: Zeiler, ADADELTA: An
     Adaptive Learning Rate Method, 2012.
-
-    Args:
-        learning_rate: A number, a schedule, or a scalar variable.
-        rho: Decay rate of the means.
-        epsilon: Small constant in both roots; it sets the size of the first steps.
-        weight_decay: Coefficient of a squared penalty, added to the gradient.
-        mask: Selects the parameters with the penalty.
-        name: Prefix of the names of its states.
     """
-    mask = check_mask(mask)
-    return make_descent(
-        "adadelta", name, learning_rate,
-        lambda args: optax.adadelta(
-            args.rate, rho, epsilon, weight_decay, args.masked(mask)
-        ),
-    )  # fmt: skip
+    return lambda args: optax.adadelta(args.rate, rho, epsilon, weight_decay, args.masked(mask))
