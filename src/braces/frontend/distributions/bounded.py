@@ -16,17 +16,6 @@ from braces.frontend.distributions.core.family import ABOVE, Family
 from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 from braces.frontend.distributions.real_line import EULER
 
-UNIFORM = ClosedForms(
-    draw=lambda d, sizes: random.uniform(sizes, d.low, d.high, dtype=d.low.dtype),
-    log_prob=lambda d, x: ops.zeros_like(x) - ops.log(d.high - d.low),
-    mean=lambda d: (d.low + d.high) * 0.5,
-    variance=lambda d: ops.square(d.high - d.low) * (1 / 12),
-    mode=lambda d: (d.low + d.high) * 0.5,
-    entropy=lambda d: ops.log(d.high - d.low),
-    cdf=lambda d, x: (x - d.low) / (d.high - d.low),
-    icdf=lambda d, q: d.low + (d.high - d.low) * q,
-)
-
 
 @distribution
 class Uniform(Family):
@@ -39,7 +28,6 @@ class Uniform(Family):
     Args:
         low: The lower bound: a number, an array or a variable, as all parameters.
         high: The upper bound.
-        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: The parameters are numbers, and `high` is not above `low`.
@@ -55,7 +43,16 @@ class Uniform(Family):
     low: Operand = 0.0
     high: Operand = 1.0
 
-    forms = UNIFORM
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.uniform(sizes, d.low, d.high, dtype=d.low.dtype),
+        log_prob=lambda d, x: ops.zeros_like(x) - ops.log(d.high - d.low),
+        mean=lambda d: (d.low + d.high) * 0.5,
+        variance=lambda d: ops.square(d.high - d.low) * (1 / 12),
+        mode=lambda d: (d.low + d.high) * 0.5,
+        entropy=lambda d: ops.log(d.high - d.low),
+        cdf=lambda d, x: (x - d.low) / (d.high - d.low),
+        icdf=lambda d, q: d.low + (d.high - d.low) * q,
+    )
     support = Interval(low=lambda d: d.low, high=lambda d: d.high)
 
     def check(self) -> None:
@@ -99,19 +96,6 @@ def _beta_variance(d: DistributionParams) -> Var:
     return a * b / (ops.square(total) * (total + 1.0))
 
 
-BETA = ClosedForms(
-    draw=lambda d, sizes: random.beta(
-        sizes, d.concentration1, d.concentration0, dtype=d.concentration1.dtype
-    ),
-    log_prob=_beta_log_prob,
-    mean=lambda d: d.concentration1 / (d.concentration1 + d.concentration0),
-    variance=_beta_variance,
-    mode=_beta_mode,
-    entropy=_beta_entropy,
-    cdf=lambda d, x: ops.betainc(d.concentration1, d.concentration0, x),
-)
-
-
 @distribution
 class Beta(Family):
     """Beta distribution on [0, 1]: probabilities, fractions.
@@ -123,11 +107,6 @@ class Beta(Family):
     Args:
         concentration1: Exponent of x, plus 1; above 0. Larger values move mass towards 1.
         concentration0: Exponent of 1 - x, plus 1; above 0. Larger values move mass towards 0.
-        dtype: As for `Uniform`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -140,7 +119,17 @@ class Beta(Family):
     concentration1: Operand = 1.0
     concentration0: Operand = 1.0
 
-    forms = BETA
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.beta(
+            sizes, d.concentration1, d.concentration0, dtype=d.concentration1.dtype
+        ),
+        log_prob=_beta_log_prob,
+        mean=lambda d: d.concentration1 / (d.concentration1 + d.concentration0),
+        variance=_beta_variance,
+        mode=_beta_mode,
+        entropy=_beta_entropy,
+        cdf=lambda d, x: ops.betainc(d.concentration1, d.concentration0, x),
+    )
     support = UNIT
     ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}
 
@@ -175,20 +164,6 @@ def _kumaraswamy_entropy(d: DistributionParams) -> Var:
     return 1.0 - 1.0 / b + (1.0 - 1.0 / a) * harmonic - ops.log(a * b)
 
 
-KUMARASWAMY = ClosedForms(
-    draw=lambda d, sizes: _kumaraswamy_quantile(
-        d, ops.sigmoid(random.logistic(sizes, dtype=d.concentration1.dtype))
-    ),
-    log_prob=_kumaraswamy_log_prob,
-    mean=lambda d: _kumaraswamy_moment(d, 1.0),
-    variance=lambda d: _kumaraswamy_moment(d, 2.0) - ops.square(_kumaraswamy_moment(d, 1.0)),
-    mode=_kumaraswamy_mode,
-    entropy=_kumaraswamy_entropy,
-    cdf=lambda d, x: -ops.expm1(d.concentration0 * ops.log1p(-(x**d.concentration1))),
-    icdf=_kumaraswamy_quantile,
-)
-
-
 @distribution
 class Kumaraswamy(Family):
     """Kumaraswamy distribution on [0, 1]: similar to `Beta`, with a closed-form `cdf`.
@@ -201,11 +176,6 @@ class Kumaraswamy(Family):
     Args:
         concentration1: Above 0. Larger values move mass towards 1.
         concentration0: Above 0. Larger values move mass towards 0.
-        dtype: As for `Uniform`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -217,6 +187,19 @@ class Kumaraswamy(Family):
     concentration1: Operand = 1.0
     concentration0: Operand = 1.0
 
-    forms = KUMARASWAMY
+    forms = ClosedForms(
+        draw=lambda d, sizes: _kumaraswamy_quantile(
+            d, ops.sigmoid(random.logistic(sizes, dtype=d.concentration1.dtype))
+        ),
+        log_prob=_kumaraswamy_log_prob,
+        mean=lambda d: _kumaraswamy_moment(d, 1.0),
+        variance=lambda d: (
+            _kumaraswamy_moment(d, 2.0) - ops.square(_kumaraswamy_moment(d, 1.0))
+        ),
+        mode=_kumaraswamy_mode,
+        entropy=_kumaraswamy_entropy,
+        cdf=lambda d, x: -ops.expm1(d.concentration0 * ops.log1p(-(x**d.concentration1))),
+        icdf=_kumaraswamy_quantile,
+    )
     support = UNIT
     ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}

@@ -74,16 +74,6 @@ def _class_indices(d: DistributionParams) -> Var:
     return ops.cast(emit("arange", stop=class_count(d)), d.probs.dtype)
 
 
-CATEGORICAL = ClosedForms(
-    draw=draw_class,
-    log_prob=_class_log_prob,
-    mean=lambda d: np.nan,
-    variance=lambda d: np.nan,
-    mode=lambda d: ops.argmax(d.log_probs, axis=-1),
-    entropy=lambda d: -class_mean(d, d.log_probs),
-)
-
-
 @distribution
 class Categorical(ClassFamily):
     """Categorical distribution over class indices, i64.
@@ -114,7 +104,14 @@ class Categorical(ClassFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = CATEGORICAL
+    forms = ClosedForms(
+        draw=draw_class,
+        log_prob=_class_log_prob,
+        mean=lambda d: np.nan,
+        variance=lambda d: np.nan,
+        mode=lambda d: ops.argmax(d.log_probs, axis=-1),
+        entropy=lambda d: -class_mean(d, d.log_probs),
+    )
     support = Interval(low=lambda d: 0.0, high=lambda d: _class_indices(d)[-1], whole=True)
     ranges: ClassVar = {"probs": FROM_ZERO}
     axes: ClassVar = {"probs": 1, "logits": 1}

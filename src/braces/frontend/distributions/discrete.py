@@ -57,16 +57,6 @@ def trial_entropy(d: DistributionParams) -> Var:
 
 # ---- one trial -------------------------------------------------------------------------------
 
-BERNOULLI = ClosedForms(
-    draw=lambda d, sizes: ops.cast(random.bernoulli(sizes, d.probs), d.probs.dtype),
-    log_prob=lambda d, x: binary_log_prob(d, x, 1.0 - x),
-    mean=lambda d: d.probs,
-    variance=lambda d: d.probs * (1.0 - d.probs),
-    mode=lambda d: ops.cast(d.probs > 0.5, d.probs.dtype),
-    entropy=trial_entropy,
-    cdf=lambda d, x: 1.0 - d.probs * (1.0 - x),
-)
-
 
 @distribution
 class Bernoulli(BinaryFamily):
@@ -77,7 +67,6 @@ class Bernoulli(BinaryFamily):
     Args:
         probs: The probability of 1: a number, an array or a variable, as all parameters.
         logits: Instead of `probs`: log(probs / (1 - probs)), which is exact in both tails.
-        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
@@ -94,7 +83,15 @@ class Bernoulli(BinaryFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = BERNOULLI
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.cast(random.bernoulli(sizes, d.probs), d.probs.dtype),
+        log_prob=lambda d, x: binary_log_prob(d, x, 1.0 - x),
+        mean=lambda d: d.probs,
+        variance=lambda d: d.probs * (1.0 - d.probs),
+        mode=lambda d: ops.cast(d.probs > 0.5, d.probs.dtype),
+        entropy=trial_entropy,
+        cdf=lambda d, x: 1.0 - d.probs * (1.0 - x),
+    )
     support = Interval(low=lambda d: 0.0, high=lambda d: 1.0, whole=True)
     ranges: ClassVar = {"probs": CHANCE}
     instead = "RelaxedBernoulli, or the score-function estimator: " + SCORE
@@ -111,17 +108,6 @@ def _geometric_entropy(d: DistributionParams) -> Var:
     )
 
 
-GEOMETRIC = ClosedForms(
-    draw=lambda d, sizes: ops.cast(random.geometric(sizes, d.probs) - 1, d.probs.dtype),
-    log_prob=lambda d, x: binary_log_prob(d, 1.0, x),
-    mean=lambda d: (1.0 - d.probs) / d.probs,
-    variance=lambda d: (1.0 - d.probs) / ops.square(d.probs),
-    mode=lambda d: 0.0,
-    entropy=_geometric_entropy,
-    cdf=lambda d, x: -ops.expm1(binary_log_prob(d, 0.0, x + 1.0)),
-)
-
-
 @distribution
 class Geometric(BinaryFamily):
     """Number of failures before the first success.
@@ -131,7 +117,6 @@ class Geometric(BinaryFamily):
     Args:
         probs: The probability of success, above 0.
         logits: Instead of `probs`: log(probs / (1 - probs)).
-        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
@@ -147,20 +132,18 @@ class Geometric(BinaryFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = GEOMETRIC
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.cast(random.geometric(sizes, d.probs) - 1, d.probs.dtype),
+        log_prob=lambda d, x: binary_log_prob(d, 1.0, x),
+        mean=lambda d: (1.0 - d.probs) / d.probs,
+        variance=lambda d: (1.0 - d.probs) / ops.square(d.probs),
+        mode=lambda d: 0.0,
+        entropy=_geometric_entropy,
+        cdf=lambda d, x: -ops.expm1(binary_log_prob(d, 0.0, x + 1.0)),
+    )
     support = COUNTS
     ranges: ClassVar = {"probs": (0.0, 1.0)}
     instead = "the score-function estimator: " + SCORE
-
-
-POISSON = ClosedForms(
-    draw=lambda d, sizes: ops.cast(random.poisson(sizes, d.rate), d.rate.dtype),
-    log_prob=lambda d, x: ops.xlogy(x, d.rate) - d.rate - ops.lgamma(x + 1.0),
-    mean=lambda d: d.rate,
-    variance=lambda d: d.rate,
-    mode=lambda d: ops.floor(d.rate),
-    cdf=lambda d, x: ops.gammaincc(x + 1.0, d.rate),
-)
 
 
 @distribution
@@ -171,7 +154,6 @@ class Poisson(Family):
 
     Args:
         rate: The mean; non-negative.
-        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: `rate` is a number below 0.
@@ -186,7 +168,14 @@ class Poisson(Family):
 
     rate: Operand = 1.0
 
-    forms = POISSON
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.cast(random.poisson(sizes, d.rate), d.rate.dtype),
+        log_prob=lambda d, x: ops.xlogy(x, d.rate) - d.rate - ops.lgamma(x + 1.0),
+        mean=lambda d: d.rate,
+        variance=lambda d: d.rate,
+        mode=lambda d: ops.floor(d.rate),
+        cdf=lambda d, x: ops.gammaincc(x + 1.0, d.rate),
+    )
     support = COUNTS
     ranges: ClassVar = {"rate": FROM_ZERO}
     instead = "the score-function estimator: " + SCORE
@@ -204,20 +193,6 @@ def _binomial_cdf(d: DistributionParams, k: Var) -> Var:
     return ops.where(has_failures, partial, 1.0)
 
 
-BINOMIAL = ClosedForms(
-    draw=lambda d, sizes: ops.cast(
-        random.binomial(sizes, d.total_count, d.probs), d.probs.dtype
-    ),
-    log_prob=lambda d, k: (
-        log_binomial(d.total_count, k) + binary_log_prob(d, k, d.total_count - k)
-    ),
-    mean=lambda d: d.total_count * d.probs,
-    variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
-    mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
-    cdf=_binomial_cdf,
-)
-
-
 @distribution
 class Binomial(BinaryFamily):
     """Number of successes in a number of trials.
@@ -228,7 +203,6 @@ class Binomial(BinaryFamily):
         total_count: Number of trials; non-negative.
         probs: The probability of success.
         logits: Instead of `probs`: log(probs / (1 - probs)).
-        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
@@ -247,7 +221,18 @@ class Binomial(BinaryFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = BINOMIAL
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.cast(
+            random.binomial(sizes, d.total_count, d.probs), d.probs.dtype
+        ),
+        log_prob=lambda d, k: (
+            log_binomial(d.total_count, k) + binary_log_prob(d, k, d.total_count - k)
+        ),
+        mean=lambda d: d.total_count * d.probs,
+        variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
+        mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
+        cdf=_binomial_cdf,
+    )
     support = Interval(low=lambda d: 0.0, high=lambda d: d.total_count, whole=True)
     ranges: ClassVar = {"total_count": FROM_ZERO, "probs": CHANCE}
     instead = "the score-function estimator: " + SCORE
@@ -276,16 +261,6 @@ def _negative_binomial_mode(d: DistributionParams) -> Var:
     )
 
 
-NEGATIVE_BINOMIAL = ClosedForms(
-    draw=_negative_binomial_draw,
-    log_prob=_negative_binomial_log_prob,
-    mean=lambda d: d.total_count * _odds(d),
-    variance=lambda d: d.total_count * _odds(d) / (1.0 - d.probs),
-    mode=_negative_binomial_mode,
-    cdf=lambda d, k: ops.betainc(d.total_count, k + 1.0, 1.0 - d.probs),
-)
-
-
 @distribution
 class NegativeBinomial(BinaryFamily):
     """Number of successes before `total_count` failures.
@@ -296,7 +271,6 @@ class NegativeBinomial(BinaryFamily):
         total_count: Number of failures, above 0; not necessarily an integer.
         probs: The probability of success.
         logits: Instead of `probs`: log(probs / (1 - probs)).
-        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
@@ -314,7 +288,14 @@ class NegativeBinomial(BinaryFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = NEGATIVE_BINOMIAL
+    forms = ClosedForms(
+        draw=_negative_binomial_draw,
+        log_prob=_negative_binomial_log_prob,
+        mean=lambda d: d.total_count * _odds(d),
+        variance=lambda d: d.total_count * _odds(d) / (1.0 - d.probs),
+        mode=_negative_binomial_mode,
+        cdf=lambda d, k: ops.betainc(d.total_count, k + 1.0, 1.0 - d.probs),
+    )
     support = COUNTS
     ranges: ClassVar = {"total_count": ABOVE, "probs": CHANCE}
     instead = "the score-function estimator: " + SCORE

@@ -49,18 +49,6 @@ def _dirichlet_entropy(d: DistributionParams) -> Var:
     return log_beta(a) - ops.sum(terms, axis=-1)
 
 
-DIRICHLET = ClosedForms(
-    draw=lambda d, sizes: random.dirichlet(sizes, d.concentration, dtype=d.concentration.dtype),
-    log_prob=lambda d, x: (
-        ops.sum(ops.xlogy(d.concentration - 1.0, x), axis=-1) - log_beta(d.concentration)
-    ),
-    mean=lambda d: d.concentration / _total_concentration(d),
-    variance=_dirichlet_variance,
-    mode=_dirichlet_mode,
-    entropy=_dirichlet_entropy,
-)
-
-
 @distribution
 class Dirichlet(Family):
     """Dirichlet distribution: vectors of numbers from 0 to 1 whose sum is 1.
@@ -71,7 +59,6 @@ class Dirichlet(Family):
 
     Args:
         concentration: [..., n], above 0.
-        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: `concentration` has a number that is not above 0.
@@ -87,7 +74,18 @@ class Dirichlet(Family):
 
     concentration: Operand = (1.0, 1.0)
 
-    forms = DIRICHLET
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.dirichlet(
+            sizes, d.concentration, dtype=d.concentration.dtype
+        ),
+        log_prob=lambda d, x: (
+            ops.sum(ops.xlogy(d.concentration - 1.0, x), axis=-1) - log_beta(d.concentration)
+        ),
+        mean=lambda d: d.concentration / _total_concentration(d),
+        variance=_dirichlet_variance,
+        mode=_dirichlet_mode,
+        entropy=_dirichlet_entropy,
+    )
     support = SIMPLEX
     ranges: ClassVar = {"concentration": ABOVE}
     axes: ClassVar = {"concentration": 1}
@@ -120,18 +118,6 @@ def _mvn_entropy(d: DistributionParams) -> Var:
     return half_log_det(d) + 0.5 * (LOG_2PI + 1) * ops.sum(ops.ones_like(d.loc), axis=-1)
 
 
-MULTIVARIATE_NORMAL = ClosedForms(
-    draw=lambda d, sizes: random.multivariate_normal(
-        sizes, d.loc, scale_tril=d.scale_tril, dtype=d.loc.dtype
-    ),
-    log_prob=_mvn_log_prob,
-    mean=lambda d: d.loc,
-    variance=lambda d: ops.sum(ops.square(d.scale_tril), axis=-1),
-    mode=lambda d: d.loc,
-    entropy=_mvn_entropy,
-)
-
-
 @distribution
 class MultivariateNormal(Family):
     """Multivariate normal distribution.
@@ -145,7 +131,6 @@ class MultivariateNormal(Family):
             NaN.
         scale_tril: Instead of the covariance: L, [..., n, n], lower triangular with a positive
             diagonal.
-        dtype: As for `Dirichlet`.
 
     Raises:
         ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
@@ -164,7 +149,16 @@ class MultivariateNormal(Family):
     covariance_matrix: Operand | None = None
     scale_tril: Operand | None = None
 
-    forms = MULTIVARIATE_NORMAL
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.multivariate_normal(
+            sizes, d.loc, scale_tril=d.scale_tril, dtype=d.loc.dtype
+        ),
+        log_prob=_mvn_log_prob,
+        mean=lambda d: d.loc,
+        variance=lambda d: ops.sum(ops.square(d.scale_tril), axis=-1),
+        mode=lambda d: d.loc,
+        entropy=_mvn_entropy,
+    )
     axes: ClassVar = {"loc": 1, "covariance_matrix": 2, "scale_tril": 2}
     event_axes = 1
 

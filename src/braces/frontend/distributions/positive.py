@@ -65,11 +65,6 @@ class Gamma(Family):
     Args:
         concentration: The shape parameter, above 0.
         rate: The rate of events, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -95,10 +90,6 @@ class Chi2(Family):
 
     Args:
         df: The degrees of freedom, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `df` is a number that is not above 0.
 
     Example:
         >>> import braces as br
@@ -114,18 +105,6 @@ class Chi2(Family):
     ranges: ClassVar = {"df": ABOVE}
 
 
-EXPONENTIAL = ClosedForms(
-    draw=lambda d, sizes: random.exponential(sizes, dtype=d.rate.dtype) / d.rate,
-    log_prob=lambda d, x: ops.log(d.rate) - d.rate * x,
-    mean=lambda d: 1.0 / d.rate,
-    variance=lambda d: 1.0 / ops.square(d.rate),
-    mode=lambda d: 0.0,
-    entropy=lambda d: 1.0 - ops.log(d.rate),
-    cdf=lambda d, x: -ops.expm1(-d.rate * x),
-    icdf=lambda d, q: -ops.log1p(-q) / d.rate,
-)
-
-
 @distribution
 class Exponential(Family):
     """Exponential distribution: the waiting time until an event.
@@ -134,10 +113,6 @@ class Exponential(Family):
 
     Args:
         rate: The rate of events, above 0: one over the mean.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `rate` is a number that is not above 0.
 
     Example:
         >>> import braces as br
@@ -148,29 +123,18 @@ class Exponential(Family):
 
     rate: Operand = 1.0
 
-    forms = EXPONENTIAL
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.exponential(sizes, dtype=d.rate.dtype) / d.rate,
+        log_prob=lambda d, x: ops.log(d.rate) - d.rate * x,
+        mean=lambda d: 1.0 / d.rate,
+        variance=lambda d: 1.0 / ops.square(d.rate),
+        mode=lambda d: 0.0,
+        entropy=lambda d: 1.0 - ops.log(d.rate),
+        cdf=lambda d, x: -ops.expm1(-d.rate * x),
+        icdf=lambda d, q: -ops.log1p(-q) / d.rate,
+    )
     support = POSITIVE
     ranges: ClassVar = {"rate": ABOVE}
-
-
-WEIBULL = ClosedForms(
-    draw=lambda d, sizes: (
-        d.scale * ops.exp(-random.gumbel(sizes, dtype=d.scale.dtype) / d.concentration)
-    ),
-    log_prob=lambda d, x: _weibull_log_prob(d, x),
-    mean=lambda d: d.scale * _weibull_moment(d, 1.0),
-    variance=lambda d: (
-        ops.square(d.scale) * (_weibull_moment(d, 2.0) - ops.square(_weibull_moment(d, 1.0)))
-    ),
-    mode=lambda d: (
-        d.scale * (ops.relu(d.concentration - 1.0) / d.concentration) ** (1.0 / d.concentration)
-    ),
-    entropy=lambda d: (
-        EULER * (1.0 - 1.0 / d.concentration) + ops.log(d.scale / d.concentration) + 1.0
-    ),
-    cdf=lambda d, x: -ops.expm1(-((x / d.scale) ** d.concentration)),
-    icdf=lambda d, q: d.scale * (-ops.log1p(-q)) ** (1.0 / d.concentration),
-)
 
 
 def _weibull_log_prob(d: DistributionParams, x: Var) -> Var:
@@ -194,11 +158,6 @@ class Weibull(Family):
     Args:
         scale: The scale, above 0.
         concentration: The shape parameter, above 0; above 1 if failures become more frequent.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -210,29 +169,28 @@ class Weibull(Family):
     scale: Operand = 1.0
     concentration: Operand = 1.0
 
-    forms = WEIBULL
+    forms = ClosedForms(
+        draw=lambda d, sizes: (
+            d.scale * ops.exp(-random.gumbel(sizes, dtype=d.scale.dtype) / d.concentration)
+        ),
+        log_prob=lambda d, x: _weibull_log_prob(d, x),
+        mean=lambda d: d.scale * _weibull_moment(d, 1.0),
+        variance=lambda d: (
+            ops.square(d.scale)
+            * (_weibull_moment(d, 2.0) - ops.square(_weibull_moment(d, 1.0)))
+        ),
+        mode=lambda d: (
+            d.scale
+            * (ops.relu(d.concentration - 1.0) / d.concentration) ** (1.0 / d.concentration)
+        ),
+        entropy=lambda d: (
+            EULER * (1.0 - 1.0 / d.concentration) + ops.log(d.scale / d.concentration) + 1.0
+        ),
+        cdf=lambda d, x: -ops.expm1(-((x / d.scale) ** d.concentration)),
+        icdf=lambda d, q: d.scale * (-ops.log1p(-q)) ** (1.0 / d.concentration),
+    )
     support = POSITIVE
     ranges: ClassVar = {"scale": ABOVE, "concentration": ABOVE}
-
-
-PARETO = ClosedForms(
-    draw=lambda d, sizes: (
-        d.scale * ops.exp(random.exponential(sizes, dtype=d.scale.dtype) / d.concentration)
-    ),
-    log_prob=lambda d, x: (
-        ops.log(d.concentration)
-        + d.concentration * ops.log(d.scale)
-        - (d.concentration + 1.0) * ops.log(x)
-    ),
-    mean=lambda d: where_above(d.concentration, 1.0, lambda a: a * d.scale / (a - 1.0)),
-    variance=lambda d: where_above(
-        d.concentration, 2.0, lambda a: ops.square(d.scale / (a - 1.0)) * a / (a - 2.0)
-    ),
-    mode=lambda d: d.scale,
-    entropy=lambda d: ops.log(d.scale / d.concentration) + 1.0 + 1.0 / d.concentration,
-    cdf=lambda d, x: -ops.expm1(d.concentration * ops.log(d.scale / x)),
-    icdf=lambda d, q: d.scale * ops.exp(-ops.log1p(-q) / d.concentration),
-)
 
 
 def where_above(a: Var, least: float, form: Callable[[Var], Var], else_: float = np.inf) -> Var:
@@ -250,11 +208,6 @@ class Pareto(Family):
     Args:
         scale: The lower bound, above 0.
         concentration: The exponent of the tail, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -266,25 +219,29 @@ class Pareto(Family):
     scale: Operand = 1.0
     concentration: Operand = 1.0
 
-    forms = PARETO
+    forms = ClosedForms(
+        draw=lambda d, sizes: (
+            d.scale * ops.exp(random.exponential(sizes, dtype=d.scale.dtype) / d.concentration)
+        ),
+        log_prob=lambda d, x: (
+            ops.log(d.concentration)
+            + d.concentration * ops.log(d.scale)
+            - (d.concentration + 1.0) * ops.log(x)
+        ),
+        mean=lambda d: where_above(d.concentration, 1.0, lambda a: a * d.scale / (a - 1.0)),
+        variance=lambda d: where_above(
+            d.concentration, 2.0, lambda a: ops.square(d.scale / (a - 1.0)) * a / (a - 2.0)
+        ),
+        mode=lambda d: d.scale,
+        entropy=lambda d: ops.log(d.scale / d.concentration) + 1.0 + 1.0 / d.concentration,
+        cdf=lambda d, x: -ops.expm1(d.concentration * ops.log(d.scale / x)),
+        icdf=lambda d, q: d.scale * ops.exp(-ops.log1p(-q) / d.concentration),
+    )
     support = Interval(low=lambda d: d.scale)
     ranges: ClassVar = {"scale": ABOVE, "concentration": ABOVE}
 
 
 # ---- logarithms and absolute values ----------------------------------------------------------
-
-LOG_NORMAL = ClosedForms(
-    draw=lambda d, sizes: ops.exp(NORMAL.draw(d, sizes)),
-    log_prob=lambda d, x: NORMAL.log_prob(d, ops.log(x)) - ops.log(x),
-    mean=lambda d: ops.exp(d.loc + 0.5 * ops.square(d.scale)),
-    variance=lambda d: (
-        ops.expm1(ops.square(d.scale)) * ops.exp(2.0 * d.loc + ops.square(d.scale))
-    ),
-    mode=lambda d: ops.exp(d.loc - ops.square(d.scale)),
-    entropy=lambda d: d.loc + ops.log(d.scale) + (LOG_2PI + 1) / 2,
-    cdf=lambda d, x: normal_cdf(standardize(d, ops.log(x))),
-    icdf=lambda d, q: ops.exp(unstandardize(d, normal_quantile(q))),
-)
 
 
 @distribution
@@ -296,11 +253,6 @@ class LogNormal(Family):
     Args:
         loc: The mean of the logarithms.
         scale: Their standard deviation, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -312,23 +264,20 @@ class LogNormal(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = LOG_NORMAL
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.exp(NORMAL.draw(d, sizes)),
+        log_prob=lambda d, x: NORMAL.log_prob(d, ops.log(x)) - ops.log(x),
+        mean=lambda d: ops.exp(d.loc + 0.5 * ops.square(d.scale)),
+        variance=lambda d: (
+            ops.expm1(ops.square(d.scale)) * ops.exp(2.0 * d.loc + ops.square(d.scale))
+        ),
+        mode=lambda d: ops.exp(d.loc - ops.square(d.scale)),
+        entropy=lambda d: d.loc + ops.log(d.scale) + (LOG_2PI + 1) / 2,
+        cdf=lambda d, x: normal_cdf(standardize(d, ops.log(x))),
+        icdf=lambda d, q: ops.exp(unstandardize(d, normal_quantile(q))),
+    )
     support = ABOVE_ZERO
     ranges: ClassVar = {"scale": ABOVE}
-
-
-HALF_NORMAL = ClosedForms(
-    draw=lambda d, sizes: ops.abs(random.normal(sizes, dtype=d.scale.dtype)) * d.scale,
-    log_prob=lambda d, x: (
-        math.log(2.0) - LOG_2PI / 2 - 0.5 * ops.square(x / d.scale) - ops.log(d.scale)
-    ),
-    mean=lambda d: d.scale * math.sqrt(2 / math.pi),
-    variance=lambda d: ops.square(d.scale) * (1 - 2 / math.pi),
-    mode=lambda d: 0.0,
-    entropy=lambda d: ops.log(d.scale) + (LOG_2PI + 1) / 2 - math.log(2.0),
-    cdf=lambda d, x: ops.erf(x / (d.scale * SQRT_2)),
-    icdf=lambda d, q: d.scale * SQRT_2 * ops.erfinv(q),
-)
 
 
 @distribution
@@ -339,10 +288,6 @@ class HalfNormal(Family):
 
     Args:
         scale: The standard deviation of the normal numbers, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
 
     Example:
         >>> import braces as br
@@ -353,23 +298,20 @@ class HalfNormal(Family):
 
     scale: Operand = 1.0
 
-    forms = HALF_NORMAL
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.abs(random.normal(sizes, dtype=d.scale.dtype)) * d.scale,
+        log_prob=lambda d, x: (
+            math.log(2.0) - LOG_2PI / 2 - 0.5 * ops.square(x / d.scale) - ops.log(d.scale)
+        ),
+        mean=lambda d: d.scale * math.sqrt(2 / math.pi),
+        variance=lambda d: ops.square(d.scale) * (1 - 2 / math.pi),
+        mode=lambda d: 0.0,
+        entropy=lambda d: ops.log(d.scale) + (LOG_2PI + 1) / 2 - math.log(2.0),
+        cdf=lambda d, x: ops.erf(x / (d.scale * SQRT_2)),
+        icdf=lambda d, q: d.scale * SQRT_2 * ops.erfinv(q),
+    )
     support = POSITIVE
     ranges: ClassVar = {"scale": ABOVE}
-
-
-HALF_CAUCHY = ClosedForms(
-    draw=lambda d, sizes: ops.abs(random.cauchy(sizes, dtype=d.scale.dtype)) * d.scale,
-    log_prob=lambda d, x: (
-        math.log(2 / math.pi) - ops.log(d.scale) - ops.log1p(ops.square(x / d.scale))
-    ),
-    mean=lambda d: np.inf,
-    variance=lambda d: np.inf,
-    mode=lambda d: 0.0,
-    entropy=lambda d: ops.log(2 * math.pi * d.scale),
-    cdf=lambda d, x: 2 / math.pi * ops.atan(x / d.scale),
-    icdf=lambda d, q: d.scale * ops.tan(math.pi / 2 * q),
-)
 
 
 @distribution
@@ -380,10 +322,6 @@ class HalfCauchy(Family):
 
     Args:
         scale: The median, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
 
     Example:
         >>> import braces as br
@@ -394,6 +332,17 @@ class HalfCauchy(Family):
 
     scale: Operand = 1.0
 
-    forms = HALF_CAUCHY
+    forms = ClosedForms(
+        draw=lambda d, sizes: ops.abs(random.cauchy(sizes, dtype=d.scale.dtype)) * d.scale,
+        log_prob=lambda d, x: (
+            math.log(2 / math.pi) - ops.log(d.scale) - ops.log1p(ops.square(x / d.scale))
+        ),
+        mean=lambda d: np.inf,
+        variance=lambda d: np.inf,
+        mode=lambda d: 0.0,
+        entropy=lambda d: ops.log(2 * math.pi * d.scale),
+        cdf=lambda d, x: 2 / math.pi * ops.atan(x / d.scale),
+        icdf=lambda d, q: d.scale * ops.tan(math.pi / 2 * q),
+    )
     support = POSITIVE
     ranges: ClassVar = {"scale": ABOVE}

@@ -24,19 +24,6 @@ def _inverse_entropy(d: DistributionParams) -> Var:
     return a + ops.log(d.rate) + ops.lgamma(a) - (1.0 + a) * ops.digamma(a)
 
 
-INVERSE_GAMMA = ClosedForms(
-    draw=lambda d, sizes: 1.0 / GAMMA.draw(d, sizes),
-    log_prob=lambda d, x: GAMMA.log_prob(d, 1.0 / x) - 2.0 * ops.log(x),
-    mean=lambda d: where_above(d.concentration, 1.0, lambda a: d.rate / (a - 1.0)),
-    variance=lambda d: where_above(
-        d.concentration, 2.0, lambda a: ops.square(d.rate / (a - 1.0)) / (a - 2.0)
-    ),
-    mode=lambda d: d.rate / (d.concentration + 1.0),
-    entropy=_inverse_entropy,
-    cdf=lambda d, x: ops.gammaincc(d.concentration, d.rate / x),
-)
-
-
 @distribution
 class InverseGamma(Family):
     """Inverse gamma distribution: reciprocals of gamma variables, for variances.
@@ -46,11 +33,6 @@ class InverseGamma(Family):
     Args:
         concentration: The shape parameter, above 0.
         rate: The scale of the numbers, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -62,7 +44,17 @@ class InverseGamma(Family):
     concentration: Operand = 1.0
     rate: Operand = 1.0
 
-    forms = INVERSE_GAMMA
+    forms = ClosedForms(
+        draw=lambda d, sizes: 1.0 / GAMMA.draw(d, sizes),
+        log_prob=lambda d, x: GAMMA.log_prob(d, 1.0 / x) - 2.0 * ops.log(x),
+        mean=lambda d: where_above(d.concentration, 1.0, lambda a: d.rate / (a - 1.0)),
+        variance=lambda d: where_above(
+            d.concentration, 2.0, lambda a: ops.square(d.rate / (a - 1.0)) / (a - 2.0)
+        ),
+        mode=lambda d: d.rate / (d.concentration + 1.0),
+        entropy=_inverse_entropy,
+        cdf=lambda d, x: ops.gammaincc(d.concentration, d.rate / x),
+    )
     support = ABOVE_ZERO
     ranges: ClassVar = {"concentration": ABOVE, "rate": ABOVE}
 
@@ -103,17 +95,6 @@ def _fisher_entropy(d: DistributionParams) -> Var:
     return ops.log(d.df2 / d.df1) + ops.betaln(a, b) + terms + (a + b) * ops.digamma(a + b)
 
 
-FISHER_SNEDECOR = ClosedForms(
-    draw=_fisher_draw,
-    log_prob=_fisher_log_prob,
-    mean=lambda d: where_above(d.df2, 2.0, lambda n: n / (n - 2.0), np.nan),
-    variance=_fisher_variance,
-    mode=lambda d: ops.relu(d.df1 - 2.0) / d.df1 * d.df2 / (d.df2 + 2.0),
-    entropy=_fisher_entropy,
-    cdf=_fisher_cdf,
-)
-
-
 @distribution
 class FisherSnedecor(Family):
     """F distribution: the ratio of two estimates of one variance.
@@ -125,11 +106,6 @@ class FisherSnedecor(Family):
     Args:
         df1: Degrees of freedom of the numerator, above 0.
         df2: Degrees of freedom of the denominator, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -141,6 +117,14 @@ class FisherSnedecor(Family):
     df1: Operand = 1.0
     df2: Operand = 1.0
 
-    forms = FISHER_SNEDECOR
+    forms = ClosedForms(
+        draw=_fisher_draw,
+        log_prob=_fisher_log_prob,
+        mean=lambda d: where_above(d.df2, 2.0, lambda n: n / (n - 2.0), np.nan),
+        variance=_fisher_variance,
+        mode=lambda d: ops.relu(d.df1 - 2.0) / d.df1 * d.df2 / (d.df2 + 2.0),
+        entropy=_fisher_entropy,
+        cdf=_fisher_cdf,
+    )
     support = POSITIVE
     ranges: ClassVar = {"df1": ABOVE, "df2": ABOVE}

@@ -63,11 +63,6 @@ class Normal(Family):
     Args:
         loc: The mean: a number, an array or a variable, as all parameters.
         scale: The standard deviation, above 0.
-        dtype: A real floating dtype; by default that of the parameters and values.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -85,17 +80,6 @@ class Normal(Family):
 
 
 # ---- other location-scale families -----------------------------------------------------------
-
-LAPLACE = ClosedForms(
-    draw=lambda d, sizes: random.laplace(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: -ops.abs(standardize(d, x)) - ops.log(2.0 * d.scale),
-    mean=lambda d: d.loc,
-    variance=lambda d: 2.0 * ops.square(d.scale),
-    mode=lambda d: d.loc,
-    entropy=lambda d: 1.0 + ops.log(2.0 * d.scale),
-    cdf=lambda d, x: _laplace_cdf(standardize(d, x)),
-    icdf=lambda d, q: unstandardize(d, _laplace_quantile(q)),
-)
 
 
 def _laplace_cdf(z: Var) -> Var:
@@ -118,11 +102,6 @@ class Laplace(Family):
     Args:
         loc: The mean.
         scale: The mean distance from `loc`, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -134,22 +113,17 @@ class Laplace(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = LAPLACE
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.laplace(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+        log_prob=lambda d, x: -ops.abs(standardize(d, x)) - ops.log(2.0 * d.scale),
+        mean=lambda d: d.loc,
+        variance=lambda d: 2.0 * ops.square(d.scale),
+        mode=lambda d: d.loc,
+        entropy=lambda d: 1.0 + ops.log(2.0 * d.scale),
+        cdf=lambda d, x: _laplace_cdf(standardize(d, x)),
+        icdf=lambda d, q: unstandardize(d, _laplace_quantile(q)),
+    )
     ranges: ClassVar = {"scale": ABOVE}
-
-
-CAUCHY = ClosedForms(
-    draw=lambda d, sizes: random.cauchy(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: (
-        -ops.log(math.pi * d.scale) - ops.log1p(ops.square(standardize(d, x)))
-    ),
-    mean=lambda d: np.nan,
-    variance=lambda d: np.nan,
-    mode=lambda d: d.loc,
-    entropy=lambda d: ops.log(4 * math.pi * d.scale),
-    cdf=lambda d, x: ops.atan2(ops.ones_like(x), -standardize(d, x)) / math.pi,
-    icdf=lambda d, q: unstandardize(d, ops.tan(math.pi * (q - 0.5))),
-)
 
 
 @distribution
@@ -161,11 +135,6 @@ class Cauchy(Family):
     Args:
         loc: The median.
         scale: The median distance from `loc`, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -177,20 +146,19 @@ class Cauchy(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = CAUCHY
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.cauchy(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+        log_prob=lambda d, x: (
+            -ops.log(math.pi * d.scale) - ops.log1p(ops.square(standardize(d, x)))
+        ),
+        mean=lambda d: np.nan,
+        variance=lambda d: np.nan,
+        mode=lambda d: d.loc,
+        entropy=lambda d: ops.log(4 * math.pi * d.scale),
+        cdf=lambda d, x: ops.atan2(ops.ones_like(x), -standardize(d, x)) / math.pi,
+        icdf=lambda d, q: unstandardize(d, ops.tan(math.pi * (q - 0.5))),
+    )
     ranges: ClassVar = {"scale": ABOVE}
-
-
-GUMBEL = ClosedForms(
-    draw=lambda d, sizes: random.gumbel(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: _gumbel_log_prob(standardize(d, x)) - ops.log(d.scale),
-    mean=lambda d: d.loc + d.scale * EULER,
-    variance=lambda d: ops.square(d.scale) * (math.pi**2 / 6),
-    mode=lambda d: d.loc,
-    entropy=lambda d: ops.log(d.scale) + (1 + EULER),
-    cdf=lambda d, x: ops.exp(-ops.exp(-standardize(d, x))),
-    icdf=lambda d, q: unstandardize(d, -ops.log(-ops.log(q))),
-)
 
 
 def _gumbel_log_prob(z: Var) -> Var:
@@ -207,11 +175,6 @@ class Gumbel(Family):
     Args:
         loc: The mode.
         scale: The scale, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -223,20 +186,17 @@ class Gumbel(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = GUMBEL
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.gumbel(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+        log_prob=lambda d, x: _gumbel_log_prob(standardize(d, x)) - ops.log(d.scale),
+        mean=lambda d: d.loc + d.scale * EULER,
+        variance=lambda d: ops.square(d.scale) * (math.pi**2 / 6),
+        mode=lambda d: d.loc,
+        entropy=lambda d: ops.log(d.scale) + (1 + EULER),
+        cdf=lambda d, x: ops.exp(-ops.exp(-standardize(d, x))),
+        icdf=lambda d, q: unstandardize(d, -ops.log(-ops.log(q))),
+    )
     ranges: ClassVar = {"scale": ABOVE}
-
-
-LOGISTIC = ClosedForms(
-    draw=lambda d, sizes: random.logistic(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: _logistic_log_prob(standardize(d, x)) - ops.log(d.scale),
-    mean=lambda d: d.loc,
-    variance=lambda d: ops.square(d.scale) * (math.pi**2 / 3),
-    mode=lambda d: d.loc,
-    entropy=lambda d: ops.log(d.scale) + 2.0,
-    cdf=lambda d, x: ops.sigmoid(standardize(d, x)),
-    icdf=lambda d, q: unstandardize(d, ops.log(q) - ops.log1p(-q)),
-)
 
 
 def _logistic_log_prob(z: Var) -> Var:
@@ -252,11 +212,6 @@ class Logistic(Family):
     Args:
         loc: The mean.
         scale: The scale, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -268,21 +223,20 @@ class Logistic(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = LOGISTIC
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.logistic(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+        log_prob=lambda d, x: _logistic_log_prob(standardize(d, x)) - ops.log(d.scale),
+        mean=lambda d: d.loc,
+        variance=lambda d: ops.square(d.scale) * (math.pi**2 / 3),
+        mode=lambda d: d.loc,
+        entropy=lambda d: ops.log(d.scale) + 2.0,
+        cdf=lambda d, x: ops.sigmoid(standardize(d, x)),
+        icdf=lambda d, q: unstandardize(d, ops.log(q) - ops.log1p(-q)),
+    )
     ranges: ClassVar = {"scale": ABOVE}
 
 
 # ---- Student's t -----------------------------------------------------------------------------
-
-STUDENT_T = ClosedForms(
-    draw=lambda d, sizes: random.student_t(sizes, d.df, d.loc, d.scale, dtype=d.df.dtype),
-    log_prob=lambda d, x: _student_log_prob(d, standardize(d, x)),
-    mean=lambda d: ops.where(d.df > 1.0, d.loc, np.nan),
-    variance=lambda d: _student_variance(d),
-    mode=lambda d: d.loc,
-    entropy=lambda d: _student_entropy(d),
-    cdf=lambda d, x: _student_cdf(d, standardize(d, x)),
-)
 
 
 def _student_norm(df: Var) -> Var:
@@ -332,11 +286,6 @@ class StudentT(Family):
         df: The degrees of freedom, above 0.
         loc: The median.
         scale: The scale, above 0.
-        dtype: As for `Normal`.
-
-    Raises:
-        ProgramError: `df` or `scale` is a number that is not above 0.
-        ShapeError: The parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -349,5 +298,13 @@ class StudentT(Family):
     loc: Operand = 0.0
     scale: Operand = 1.0
 
-    forms = STUDENT_T
+    forms = ClosedForms(
+        draw=lambda d, sizes: random.student_t(sizes, d.df, d.loc, d.scale, dtype=d.df.dtype),
+        log_prob=lambda d, x: _student_log_prob(d, standardize(d, x)),
+        mean=lambda d: ops.where(d.df > 1.0, d.loc, np.nan),
+        variance=lambda d: _student_variance(d),
+        mode=lambda d: d.loc,
+        entropy=lambda d: _student_entropy(d),
+        cdf=lambda d, x: _student_cdf(d, standardize(d, x)),
+    )
     ranges: ClassVar = {"df": ABOVE, "scale": ABOVE}

@@ -41,16 +41,6 @@ def _bernoulli_log_prob(d: DistributionParams, x: Var) -> Var:
     return ops.log(d.temperature) + ops.log_sigmoid(z) + ops.log_sigmoid(-z) - slope
 
 
-RELAXED_BERNOULLI = ClosedForms(
-    draw=lambda d, sizes: clip_to_open_unit(
-        ops.sigmoid((_logits(d) + random.logistic(sizes, dtype=d.probs.dtype)) / d.temperature)
-    ),
-    log_prob=_bernoulli_log_prob,
-    cdf=lambda d, x: ops.sigmoid(d.temperature * _logit(x) - _logits(d)),
-    icdf=lambda d, q: ops.sigmoid((_logits(d) + _logit(q)) / d.temperature),
-)
-
-
 @distribution
 class RelaxedBernoulli(BinaryFamily):
     """Relaxed Bernoulli distribution on (0, 1); low temperatures approach 0 and 1.
@@ -63,7 +53,6 @@ class RelaxedBernoulli(BinaryFamily):
         temperature: Above 0; the limit at 0 is `Bernoulli`.
         probs: The probability of draws above 0.5.
         logits: Instead of `probs`: log(probs / (1 - probs)).
-        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
@@ -82,7 +71,16 @@ class RelaxedBernoulli(BinaryFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = RELAXED_BERNOULLI
+    forms = ClosedForms(
+        draw=lambda d, sizes: clip_to_open_unit(
+            ops.sigmoid(
+                (_logits(d) + random.logistic(sizes, dtype=d.probs.dtype)) / d.temperature
+            )
+        ),
+        log_prob=_bernoulli_log_prob,
+        cdf=lambda d, x: ops.sigmoid(d.temperature * _logit(x) - _logits(d)),
+        icdf=lambda d, q: ops.sigmoid((_logits(d) + _logit(q)) / d.temperature),
+    )
     support = INNER_UNIT
     ranges: ClassVar = {"temperature": ABOVE, "probs": CHANCE}
 
@@ -104,9 +102,6 @@ def _softmax_log_prob(d: DistributionParams, x: Var) -> Var:
     return scale + ops.sum(tilted - logs, axis=-1)
 
 
-RELAXED_ONE_HOT = ClosedForms(draw=_softmax_draw, log_prob=_softmax_log_prob)
-
-
 @distribution
 class RelaxedOneHotCategorical(ClassFamily):
     """Gumbel-softmax distribution: vectors of sum 1, near one-hot at low temperatures.
@@ -120,7 +115,6 @@ class RelaxedOneHotCategorical(ClassFamily):
         temperature: Above 0; the limit at 0 is `OneHotCategorical`.
         probs: [..., n], above 0; normalized to sum 1.
         logits: Instead of `probs`: their logarithms, up to an additive constant.
-        dtype: As for `RelaxedBernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
@@ -140,7 +134,7 @@ class RelaxedOneHotCategorical(ClassFamily):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = RELAXED_ONE_HOT
+    forms = ClosedForms(draw=_softmax_draw, log_prob=_softmax_log_prob)
     support = INNER_SIMPLEX
     ranges: ClassVar = {"temperature": ABOVE, "probs": FROM_ZERO}
     axes: ClassVar = {"probs": 1, "logits": 1}

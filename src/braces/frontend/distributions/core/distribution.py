@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from braces.builder.var import Operand, Var
@@ -21,13 +23,41 @@ T = TypeVar("T")
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def distribution(cls: type[T]) -> type[T]:
-    """Decorate a distribution class: a dataclass of parameters; errors show the user's line."""
+    """Decorate a distribution class: a dataclass of parameters; errors show the user's line.
+
+    The docstring of a family gets the argument `dtype`, and the errors implied by `ranges`.
+    """
     decorated = dataclass(frozen=True, eq=False)(cls)
     init = cast(Callable[..., None], vars(decorated)["__init__"])
     init.__name__ = decorated.__name__
     del init.__annotations__["return"]
     decorated.__init__ = transactional(init)
+    ranges: Mapping[str, tuple[float, float]] | None = getattr(decorated, "ranges", None)
+    if ranges is not None:
+        names = [parameter.name for parameter in fields(cast(Any, decorated))]
+        _complete_docstring(decorated, ranges, [name for name in names if name != "dtype"])
     return decorated
+
+
+def _complete_docstring(
+    cls: type[Any], ranges: Mapping[str, tuple[float, float]], names: Sequence[str]
+) -> None:
+    head, example, rest = (inspect.getdoc(cls) or "").partition("\n\nExample:")
+    arguments, title, errors = head.partition("\n\nRaises:")
+    if "\n    dtype: " not in arguments:
+        arguments += f"\n    dtype: {DTYPE}"
+    if not errors and set(ranges.values()) == {(0.0, math.inf)}:
+        every = len(names) > 1 and set(names) == set(ranges)
+        what = "A parameter" if every else " or ".join(f"`{name}`" for name in ranges)
+        title = "\n\nRaises:"
+        errors = f"\n    ProgramError: {what} is a number that is not above 0."
+        if len(names) > 1:
+            errors += "\n    ShapeError: The parameters do not broadcast."
+    cls.__doc__ = arguments + title + errors + example + rest
+
+
+DTYPE = "A real floating dtype; by default that of the parameters and values."
+"""Description of the argument `dtype` of families."""
 
 
 MONTE_CARLO = {
