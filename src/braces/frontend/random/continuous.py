@@ -6,6 +6,7 @@ are operators themselves.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -195,132 +196,53 @@ def exponential(
     )  # fmt: skip
 
 
-@transactional
-def laplace(
-    shape: Sizes = None,
-    loc: Operand = 0.0,
-    scale: Operand = 1.0,
-    *,
-    dtype: object = None,
-    name: str = "",
-) -> Var:
-    """Laplace numbers: their distance from `loc` is exponentially distributed.
+def _location_scale(low: Low, *, loc: str, scale: str):
+    """Declare draws of a location-scale family by the inverse of its distribution function.
 
-        density(x) = exp(-|x - loc| / scale) / (2 scale)
+    The docstring of the inverse is a summary and a formula.
 
     Args:
-        shape: The shape of the result; see `uniform`.
-        loc: The mean; parameters as for `uniform`.
-        scale: The mean distance from `loc`, above 0.
-        dtype: A real floating dtype; by default that of the parameters.
-        name: The name of the block, which determines its random bits.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
+        low: The least uniform number that the inverse takes.
+        loc: Description of the parameter.
+        scale: Description of the parameter.
     """
+    texts = {"of_loc": loc, "of_scale": scale}
 
-    def inverse(u: Var) -> Var:
-        return ops.sign(u) * ops.log1p(-ops.abs(u))
+    def declare(inverse: Callable[[Var], Var]):
+        what = inverse.__name__
 
-    return _draw_location_scale(
-        "laplace", name, shape, dtype, loc, scale, inverse, lambda info: info.epsneg - 1
-    )
+        def sample(
+            shape: Sizes = None, loc: Operand = 0.0, scale: Operand = 1.0, *,
+            dtype: object = None, name: str = "",
+        ) -> Var:  # fmt: skip
+            check_numbers(what, 0, scale=scale)
+            return _draw_transformed(
+                what, name, shape, dtype, inverse, lambda g: (g["loc"], g["scale"]),
+                least=low, loc=loc, scale=scale,
+            )  # fmt: skip
 
+        sample.__name__ = sample.__qualname__ = what
+        summary, formula = (inspect.getdoc(inverse) or "").split("\n\n")
+        sample.__doc__ = DOCSTRING.format(summary=summary, formula=formula, **texts)
+        return transactional(sample)
 
-@transactional
-def gumbel(
-    shape: Sizes = None,
-    loc: Operand = 0.0,
-    scale: Operand = 1.0,
-    *,
-    dtype: object = None,
-    name: str = "",
-) -> Var:
-    """Gumbel numbers, limits of maxima; argmax of `logits + gumbel` follows softmax(logits).
-
-        P(out <= x) = exp(-exp(-(x - loc) / scale))
-
-    Args:
-        shape: The shape of the result; see `uniform`.
-        loc: The mode; parameters as for `uniform`.
-        scale: The scale, above 0.
-        dtype: A real floating dtype; by default that of the parameters.
-        name: The name of the block, which determines its random bits.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-    """
-
-    def inverse(u: Var) -> Var:
-        return -ops.log(-ops.log(u))
-
-    return _draw_location_scale(
-        "gumbel", name, shape, dtype, loc, scale, inverse, _least_normal
-    )
+    return declare
 
 
-@transactional
-def logistic(
-    shape: Sizes = None,
-    loc: Operand = 0.0,
-    scale: Operand = 1.0,
-    *,
-    dtype: object = None,
-    name: str = "",
-) -> Var:
-    """Logistic numbers: their distribution function is a sigmoid.
+DOCSTRING = """{summary}
 
-        P(out <= x) = sigmoid((x - loc) / scale)
+    {formula}
 
-    Args:
-        shape: The shape of the result; see `uniform`.
-        loc: The mean; parameters as for `uniform`.
-        scale: The scale, above 0.
-        dtype: A real floating dtype; by default that of the parameters.
-        name: The name of the block, which determines its random bits.
+Args:
+    shape: The shape of the result; see `uniform`.
+    loc: {of_loc}; parameters as for `uniform`.
+    scale: {of_scale}, above 0.
+    dtype: A real floating dtype; by default that of the parameters.
+    name: The name of the block, which determines its random bits.
 
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-    """
-
-    def inverse(u: Var) -> Var:
-        return ops.log(u) - ops.log1p(-u)
-
-    return _draw_location_scale(
-        "logistic", name, shape, dtype, loc, scale, inverse, _least_normal
-    )
-
-
-@transactional
-def cauchy(
-    shape: Sizes = None,
-    loc: Operand = 0.0,
-    scale: Operand = 1.0,
-    *,
-    dtype: object = None,
-    name: str = "",
-) -> Var:
-    """Cauchy numbers: heavy tails, without a mean.
-
-        density(x) = 1 / (pi scale (1 + ((x - loc) / scale)^2))
-
-    Args:
-        shape: The shape of the result; see `uniform`.
-        loc: The median; parameters as for `uniform`.
-        scale: The median distance from `loc`, above 0.
-        dtype: A real floating dtype; by default that of the parameters.
-        name: The name of the block, which determines its random bits.
-
-    Raises:
-        ProgramError: `scale` is a number that is not above 0.
-    """
-
-    def inverse(u: Var) -> Var:
-        return ops.tan(math.pi * (u - 0.5))
-
-    return _draw_location_scale(
-        "cauchy", name, shape, dtype, loc, scale, inverse, lambda info: info.eps
-    )
+Raises:
+    ProgramError: `scale` is a number that is not above 0.
+"""
 
 
 def _least_normal(info: np.finfo[Any]) -> Any:
@@ -328,22 +250,44 @@ def _least_normal(info: np.finfo[Any]) -> Any:
     return info.tiny
 
 
-def _draw_location_scale(
-    what: str,
-    name: str,
-    shape: Sizes,
-    dtype: object,
-    loc: Operand,
-    scale: Operand,
-    inverse: Callable[[Var], Var],
-    low: Low,
-) -> Var:
-    """Draw from a location-scale family."""
-    check_numbers(what, 0, scale=scale)
-    return _draw_transformed(
-        what, name, shape, dtype, inverse, lambda params: (params["loc"], params["scale"]),
-        least=low, loc=loc, scale=scale,
-    )  # fmt: skip
+@_location_scale(
+    lambda info: info.epsneg - 1, loc="The mean", scale="The mean distance from `loc`"
+)
+def laplace(u: Var) -> Var:
+    """Laplace numbers: their distance from `loc` is exponentially distributed.
+
+    density(x) = exp(-|x - loc| / scale) / (2 scale)
+    """
+    return ops.sign(u) * ops.log1p(-ops.abs(u))
+
+
+@_location_scale(_least_normal, loc="The mode", scale="The scale")
+def gumbel(u: Var) -> Var:
+    """Gumbel numbers, limits of maxima; argmax of `logits + gumbel` follows softmax(logits).
+
+    P(out <= x) = exp(-exp(-(x - loc) / scale))
+    """
+    return -ops.log(-ops.log(u))
+
+
+@_location_scale(_least_normal, loc="The mean", scale="The scale")
+def logistic(u: Var) -> Var:
+    """Logistic numbers: their distribution function is a sigmoid.
+
+    P(out <= x) = sigmoid((x - loc) / scale)
+    """
+    return ops.log(u) - ops.log1p(-u)
+
+
+@_location_scale(
+    lambda info: info.eps, loc="The median", scale="The median distance from `loc`"
+)
+def cauchy(u: Var) -> Var:
+    """Cauchy numbers: heavy tails, without a mean.
+
+    density(x) = 1 / (pi scale (1 + ((x - loc) / scale)^2))
+    """
+    return ops.tan(math.pi * (u - 0.5))
 
 
 def _draw_transformed(
