@@ -81,112 +81,78 @@ def confusion_matrix(
     return accumulate_metric(what, name, sums, lambda sums: sums["counts"] + 0.0)
 
 
-Ratio = Callable[[Var, Var, Var], Var]
+def _ratio_metric(ratio: Callable[[Var, Var, Var], Var]):
+    """Declare a metric by a ratio of the hits, predictions and labels of each class."""
+    kind = ratio.__name__
+
+    def metric(
+        prediction: Any, labels: Any, num_classes: int = 2, average: str | None = "binary",
+        weights: Operand | None = None, *, name: str | None = None,
+    ) -> Metric:  # fmt: skip
+        is_known = average in ("binary", "micro", "macro", None)
+        if not is_known or (average == "binary" and num_classes > 2):
+            raise ProgramError(
+                f"{kind} does not support average={average!r} for {num_classes} classes.",
+                fix="Use 'micro', 'macro' or None; 'binary' requires two classes.",
+            )
+        predicted, true, weight = _counts(kind, prediction, labels, num_classes, weights)
+        sums = {
+            "hits": ops.sum(predicted * true * weight, axis=0),
+            "said": ops.sum(predicted * weight, axis=0),
+            "true": ops.sum(true * weight, axis=0),
+        }
+
+        def number(sums: Sums) -> Var:
+            parts = [sums[role] for role in ("hits", "said", "true")]
+            if average == "micro":
+                parts = [ops.sum(part) for part in parts]
+            ratios = ratio(*parts)
+            if average == "binary":
+                return ratios[1]
+            occurs = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
+            return (
+                safe_ratio(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
+            )
+
+        return accumulate_metric(kind, name, sums, number)
+
+    metric.__name__ = metric.__qualname__ = kind
+    metric.__doc__ = f"{ratio.__doc__}\n{ARGUMENTS}"
+    return transactional(metric)
 
 
-def _ratio_of(
-    kind: str,
-    ratio: Ratio,
-    prediction: Any,
-    labels: Any,
-    num_classes: int,
-    average: str | None,
-    weights: Operand | None,
-    name: str | None,
-) -> Metric:
-    """Return a metric: a ratio of hits, predictions and labels per class."""
-    is_known = average in ("binary", "micro", "macro", None)
-    if not is_known or (average == "binary" and num_classes > 2):
-        raise ProgramError(
-            f"{kind} does not support average={average!r} for {num_classes} classes.",
-            fix="Use 'micro', 'macro' or None; 'binary' requires two classes.",
-        )
-    predicted, true, weight = _counts(kind, prediction, labels, num_classes, weights)
-    sums = {
-        "hits": ops.sum(predicted * true * weight, axis=0),
-        "said": ops.sum(predicted * weight, axis=0),
-        "true": ops.sum(true * weight, axis=0),
-    }
+ARGUMENTS = """
+Args:
+    prediction: integer[...], or bool: the predicted class of each example.
+    labels: The class of each example, of the same shape. Labels out of range are not
+        counted.
+    num_classes: Number of classes.
+    average: `"binary"` is class 1 of two, `"macro"` the mean over classes that occur or are
+        predicted, `"micro"` over all examples together; `None` gives a number for each
+        class.
+    weights: As for `mean`.
+    name: The name of the metric.
 
-    def number(sums: Sums) -> Var:
-        parts = [sums[role] for role in ("hits", "said", "true")]
-        if average == "micro":
-            parts = [ops.sum(part) for part in parts]
-        ratios = ratio(*parts)
-        if average == "binary":
-            return ratios[1]
-        occurs = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
-        return safe_ratio(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
-
-    return accumulate_metric(kind, name, sums, number)
+Raises:
+    DTypeError: Predictions or labels are not integers or bools.
+    ShapeError: Their shapes differ.
+    ProgramError: There are fewer than two classes, or `average` does not apply to them.
+"""
 
 
-@transactional
-def precision(
-    prediction: Any,
-    labels: Any,
-    num_classes: int = 2,
-    average: str | None = "binary",
-    weights: Operand | None = None,
-    *,
-    name: str | None = None,
-) -> Metric:
-    """Precision: the share of correct predictions of a class; 0 without predictions.
-
-    Args:
-        prediction: integer[...], or bool: the predicted class of each example.
-        labels: The class of each example, of the same shape. Labels out of range are not
-            counted.
-        num_classes: Number of classes.
-        average: `"binary"` is class 1 of two, `"macro"` the mean over classes that occur or are
-            predicted, `"micro"` over all examples together; `None` gives a number for each
-            class.
-        weights: As for `mean`.
-        name: The name of the metric.
-
-    Raises:
-        DTypeError: Predictions or labels are not integers or bools.
-        ShapeError: Their shapes differ.
-        ProgramError: There are fewer than two classes, or `average` does not apply to them.
-    """
-    return _ratio_of(
-        "precision", lambda hits, preds, _: safe_ratio(hits, preds), prediction, labels,
-        num_classes, average, weights, name,
-    )  # fmt: skip
+@_ratio_metric
+def precision(hits: Var, predictions: Var, _: Var) -> Var:
+    """Precision: the share of correct predictions of a class; 0 without predictions."""
+    return safe_ratio(hits, predictions)
 
 
-@transactional
-def recall(
-    prediction: Any,
-    labels: Any,
-    num_classes: int = 2,
-    average: str | None = "binary",
-    weights: Operand | None = None,
-    *,
-    name: str | None = None,
-) -> Metric:
-    """Recall: the share of the examples of a class that are found; see `precision`."""
-    return _ratio_of(
-        "recall", lambda hits, _, true: safe_ratio(hits, true), prediction, labels, num_classes,
-        average, weights, name,
-    )  # fmt: skip
+@_ratio_metric
+def recall(hits: Var, _: Var, labels: Var) -> Var:
+    """Recall: the share of the examples of a class that are found."""
+    return safe_ratio(hits, labels)
 
 
-@transactional
-def f1(
-    prediction: Any,
-    labels: Any,
-    num_classes: int = 2,
-    average: str | None = "binary",
-    weights: Operand | None = None,
-    *,
-    name: str | None = None,
-) -> Metric:
-    """F1: the harmonic mean of precision and recall; see `precision`.
-
-    2 hits / (said + true)
-    """
-    return _ratio_of(
-        "f1", lambda hits, preds, true: safe_ratio(2.0 * hits, preds + true), prediction,
-        labels, num_classes, average, weights, name,
-    )  # fmt: skip
+@_ratio_metric
+def f1(hits: Var, predictions: Var, labels: Var) -> Var:
+    """F1: the harmonic mean of precision and recall, 2 hits / (predictions + labels)."""
+    return safe_ratio(2.0 * hits, predictions + labels)
