@@ -66,12 +66,12 @@ class Mesh:
     def __post_init__(self) -> None:
         axes = _check_mapping("axes", self.axes)
         if not axes:
-            raise LayoutError("The mesh has no axes.", fix='Write br.Mesh({"data": -1}).')
+            raise LayoutError("the mesh has no axes.", fix='Write br.Mesh({"data": -1}).')
         for name, size in axes.items():
             _check_axis(name, size)
         if list(axes.values()).count(-1) > 1:
             raise LayoutError(
-                "Only one axis of a mesh can have size -1.",
+                "only one axis of a mesh can have size -1.",
                 given=repr(axes),
                 fix="Give the number of devices of the others.",
             )
@@ -107,7 +107,7 @@ def _check_axis(name: object, size: object) -> None:
     counted = type(size) is int and (size == -1 or 1 <= size <= MAX_DEVICES)
     if not isinstance(name, str) or not name.isidentifier() or not counted:
         raise LayoutError(
-            f"Invalid mesh axis {name!r:.40}: {size!r:.40}.",
+            f"invalid mesh axis {name!r:.40}: {size!r:.40}.",
             fix="Use an identifier as the name, and a number of devices from 1, or -1.",
         )
 
@@ -193,7 +193,7 @@ class Layout:
         for name in names:
             if name not in self.dims and name not in self.params:
                 raise LayoutError(
-                    f"This layout has no rule {name!r:.80}.",
+                    f"this layout has no rule {name!r:.80}.",
                     fix=suggest(str(name), (*self.dims, *self.params)),
                 )
         dims = {name: axes for name, axes in self.dims.items() if name not in names}
@@ -246,7 +246,7 @@ class Layout:
         rules = [pattern for pattern in self.params if fnmatchcase(name, pattern)]
         if len({self.params[pattern] for pattern in rules}) > 1:
             raise LayoutError(
-                f"Two rules of the layout conflict for `{name}`.",
+                f"two rules of the layout conflict for `{name}`.",
                 given=", ".join(f"{p!r}: {spec_text(self.params[p])}" for p in rules[:3]),
                 fix="Use patterns of which only one matches.",
             )
@@ -270,7 +270,7 @@ class Layout:
         given = f"{name}: {list(shape)}, {rule!r}: {spec_text(spec)}, {self.mesh!r}"
         if len(spec) != len(shape):
             raise LayoutError(
-                f"The rule {rule!r} has {len(spec)} axes; `{name}` has {len(shape)}.",
+                f"the rule {rule!r} has {len(spec)} axes; `{name}` has {len(shape)}.",
                 given=given,
                 fix="Give one entry per axis: mesh axes, or None.",
             )
@@ -313,13 +313,13 @@ class Layout:
         for name in self.dims:
             if sizes is not None and name not in sizes:
                 raise LayoutError(
-                    f"The layout has a rule for size {name!r}, which is not in the program.",
+                    f"the layout has a rule for size {name!r}, which is not in the program.",
                     fix=f"{suggest(name, sizes)} Or use layout.without({name!r}).",
                 )
         for pattern in self.params:
             if not any(fnmatchcase(name, pattern) for name in stored):
                 raise LayoutError(
-                    f"The rule {pattern!r} of the layout matches no variable of the scope.",
+                    f"the rule {pattern!r} of the layout matches no variable of the scope.",
                     fix=f"{suggest(pattern, stored)} Or use layout.without({pattern!r}).",
                 )
 
@@ -349,7 +349,7 @@ def _check_mapping(what: str, argument: Any) -> dict[str, Any]:
     mapping: Any = {} if argument is None else argument
     if not isinstance(mapping, Mapping):
         raise LayoutError(
-            f"Expected a dict by name for `{what}`, got {argument!r:.80}.",
+            f"expected a dict by name for `{what}`, got {argument!r:.80}.",
             fix=f"Write {_EXAMPLES[what]}.",
         )
     return {_check_text(what, name): value for name, value in cast("Any", mapping).items()}
@@ -366,7 +366,7 @@ def _check_text(what: str, name: object) -> str:
 def _checked_mesh(mesh: object) -> Mesh:
     if not isinstance(mesh, Mesh):
         raise LayoutError(
-            f"Expected a br.Mesh, got {mesh!r:.80}.", fix='Write br.Mesh({"data": -1}).'
+            f"expected a br.Mesh, got {mesh!r:.80}.", fix='Write br.Mesh({"data": -1}).'
         )
     return mesh
 

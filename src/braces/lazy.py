@@ -44,7 +44,7 @@ class LazyModule(ModuleType):
             if name.startswith("__"):  # accessed by tools that inspect modules, as doctest does
                 raise AttributeError(name, name=name, obj=self) from None
             raise MissingPackageError(
-                f"This needs the package {self._package}, which is not installed.",
+                f"this needs the package {self._package}, which is not installed.",
                 fix=f'pip install "braces[{self._extra}]"',
             ) from None
         setattr(self, name, value)

@@ -123,7 +123,7 @@ def test_a_connection_to_itself_is_known(address: str) -> None:
 def test_two_processes_with_one_number_are_refused(address: str, go: Any) -> None:
     one, two, _ = places(3, address)
     said = refused([go(one), go(two), go(two)])
-    assert said.startswith("Duplicate process index: 1 of 3.")
+    assert said.startswith("duplicate process index: 1 of 3.")
 
 
 def test_counts_that_differ_are_refused(address: str, go: Any) -> None:
@@ -204,7 +204,7 @@ def test_strangers_are_let_go_and_the_job_meets(address: str, go: Any) -> None:
 def test_an_address_that_is_taken_is_told(address: str) -> None:
     host, _, port = address.partition(":")
     taken = socket.create_server((host, int(port)))
-    with taken, pytest.raises(ClusterError, match="Process 0 cannot listen at"):
+    with taken, pytest.raises(ClusterError, match="process 0 cannot listen at"):
         await_processes(places(2, address)[0], FACTS, 5.0)
 
 

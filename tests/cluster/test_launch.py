@@ -401,8 +401,8 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
     ("options", "said"),
     [
         (["-n", "0", "x.py"], "processes=0 is out of range; expected 1 or more"),
-        (["-n", "2"], "The program is missing"),
-        (["-m"], "The program is missing"),
+        (["-n", "2"], "the program is missing"),
+        (["-m"], "the program is missing"),
         (["--restarts", "-1", "x.py"], "restarts=-1 is out of range; expected 0 or more"),
         (["--devices", "0", "x.py"], "devices=0 is out of range; expected 1 or more"),
         (["--timeout", "nan", "x.py"], "expected timeout_s from 0 to 1e6 s, got nan"),
@@ -411,8 +411,8 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
         (["--log-mb", "0", "x.py"], "expected log_mb from 0 to 1e6 MB, got 0.0"),
         (["--hosts", "2", "x.py"], "several hosts requires the address of process 0"),
         (["--host-index", "1", "x.py"], "host_index=1 is out of range for 1 hosts"),
-        (["--address", "here", "x.py"], "Invalid address 'here'"),
-        (["-n", "2", "--restarts", "3", "no.py"], "The program file 'no.py' does not exist"),
+        (["--address", "here", "x.py"], "invalid address 'here'"),
+        (["-n", "2", "--restarts", "3", "no.py"], "the program file 'no.py' does not exist"),
     ],
 )
 def test_bad_usage_is_refused(
@@ -423,7 +423,7 @@ def test_bad_usage_is_refused(
 
 
 def test_a_job_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(ClusterError, match="The program is missing"):
+    with pytest.raises(ClusterError, match="the program is missing"):
         launch(Job((), 1))
     with pytest.raises(ClusterError, match=r"file '/no/such/train\.py' does not exist"):
         launch(Job(("/no/such/train.py",), 2))

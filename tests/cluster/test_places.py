@@ -135,9 +135,9 @@ def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        (("a", 2, "h:1"), "Process index 'a' is out of range for 2 processes"),
-        ((0, 2.5, "h:1"), "Process index 0 is out of range for 2.5 processes"),
-        ((0, 2, 8476), "Invalid address 8476"),
+        (("a", 2, "h:1"), "process index 'a' is out of range for 2 processes"),
+        ((0, 2.5, "h:1"), "process index 0 is out of range for 2.5 processes"),
+        ((0, 2, 8476), "invalid address 8476"),
     ],
 )
 def test_arguments_of_another_type_are_refused(told: Any, said: str) -> None:

@@ -301,7 +301,7 @@ def test_files_whose_gradients_do_not_fit_are_refused() -> None:
         (
             "s: f32[2] = tanh(x=g)",
             "s: i32[2] = cast(x=g) {dtype=i32}",
-            "Type mismatch of input 0",
+            "type mismatch of input 0",
         ),
         ("data x: f32[2]", "data x: i32[2]", "."),
     ]:

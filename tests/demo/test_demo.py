@@ -127,7 +127,7 @@ def test_a_fresh_process_that_fails_is_an_error(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert main(["demo", "--out", str(tmp_path), "--epochs", "1"]) == 1
-    assert "RunError: The new process ended with status 1." in capsys.readouterr().err
+    assert "RunError: the new process ended with status 1." in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def test_a_worker_without_a_program_says_so(one: br.remote.Worker) -> None:
         one.run({}, "y")
     with pytest.raises(br.ProgramError, match="no program"):
         one.values()
-    with pytest.raises(br.ProgramError, match="Expected a program, got 'y = x'"):
+    with pytest.raises(br.ProgramError, match="expected a program, got 'y = x'"):
         one.load("y = x")  # type: ignore[arg-type]
 
 

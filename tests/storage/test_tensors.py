@@ -333,7 +333,7 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     record = json.dumps({"format": "braces.test", "version": 2})
     error = refused(tmp_path / "f", forged({"__metadata__": {"braces": record}}))
     assert str(error) == (
-        "This file was written by a newer Braces: format 2, this one reads 1.\n"
+        "this file was written by a newer Braces: format 2, this one reads 1.\n"
         f"  at: {tmp_path / 'f'}\n"
         "  Update Braces, or save the file with an older one."
     )

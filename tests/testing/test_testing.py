@@ -151,7 +151,7 @@ def change_and_raise(x: br.Var) -> None:
     ("build", "match", "reason"),
     [
         (raise_nothing, "", "ValueError was not raised"),
-        (raise_foreign, "", "Expected an error of Braces, got ValueError"),
+        (raise_foreign, "", "expected an error of Braces, got ValueError"),
         (change_and_raise, "4 with 5", "does not match '4 with 5'"),
         (change_and_raise, "3 with 2", "was changed"),
     ],

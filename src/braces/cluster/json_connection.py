@@ -65,19 +65,19 @@ class JsonConnection:
     def _read_more(self) -> None:
         more = self.connection.recv(MAX_RECORD_BYTES)
         if not more:
-            raise ConnectionResetError("The other end closed the connection.")
+            raise ConnectionResetError("the other end closed the connection.")
         self._read += more
         if len(self._read) > MAX_RECORD_BYTES:
-            raise ValueError("The record is too long.")
+            raise ValueError("the record is too long.")
 
     def _next_record(self) -> Record:
         text, _, self._read = self._read.partition(b"\n")
         try:
             record = json.loads(text)
         except RecursionError:
-            raise ValueError("The record is nested too deeply.") from None
+            raise ValueError("the record is nested too deeply.") from None
         if not isinstance(record, dict):
-            raise ValueError("The message is not a record.")
+            raise ValueError("the message is not a record.")
         return cast("Record", record)
 
     def hosts(self) -> tuple[str, str]:

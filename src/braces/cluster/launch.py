@@ -69,7 +69,7 @@ class Job:
             ClusterError: A number is out of range, or there is no address.
         """
         if not self.program or self.program == ("-m",):
-            raise ClusterError("The program is missing.", fix="Add it, such as train.py.")
+            raise ClusterError("the program is missing.", fix="Add it, such as train.py.")
         least = {"processes": 1, "restarts": 0, "hosts": 1, "host_index": 0}
         least |= {"devices": 1} if self.devices is not None else {}
         for name, value in least.items():
@@ -91,7 +91,7 @@ class Job:
             )
         if self.hosts > 1 and self.address is None:
             raise ClusterError(
-                "A job on several hosts requires the address of process 0.",
+                "a job on several hosts requires the address of process 0.",
                 fix="Pass --address HOST:PORT with the name of host 0, the same on all hosts.",
             )
         if self.address is not None:
@@ -106,7 +106,7 @@ class Job:
         file = self.program[0]
         if not file.startswith("-") and not os.path.exists(file):
             raise ClusterError(
-                f"The program file {file!r:.400} does not exist.",
+                f"the program file {file!r:.400} does not exist.",
                 given=f"in {os.getcwd()}",
                 fix="Pass the path of a file, or -m and a module: -m package.train.",
             )

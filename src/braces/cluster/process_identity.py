@@ -111,13 +111,13 @@ def _check_place(
         names = zip((INDEX, COUNT, ADDRESS), _required_fields(info), strict=True)
         missing = " and ".join(name for name, value in names if value is None)
         raise ClusterError(
-            "The index, the count or the address of this process in its job is missing.",
+            "the index, the count or the address of this process in its job is missing.",
             given=f"{_info_text(info)} (from {origin})",
             fix=f"Set {missing}, or pass the argument of that name to br.cluster.start().",
         )
     if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MAX_PROCESSES):
         raise ClusterError(
-            f"Process index {index!r:.40} is out of range for {count!r:.40} processes.",
+            f"process index {index!r:.40} is out of range for {count!r:.40} processes.",
             given=f"{_info_text(info)} (from {origin})",
             fix=f"Number processes from 0; the maximum count is {MAX_PROCESSES}.",
         )
@@ -148,7 +148,7 @@ def split_address(address: str) -> tuple[str, int]:
     host, _, port = str(address).rpartition(":")
     if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 1 << 16:
         raise ClusterError(
-            f"Invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 10.0.0.7:8476."
+            f"invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 10.0.0.7:8476."
         )
     return host.strip("[]"), int(port)
 
@@ -260,7 +260,7 @@ def _number(environment: Environment, name: str) -> int | None:
         return None
     if not text.isdecimal() or len(text) > 9:
         raise ClusterError(
-            f"Expected an integer in the environment variable {name}, got {text!r:.40}.",
+            f"expected an integer in the environment variable {name}, got {text!r:.40}.",
             fix="Set it to a number from 0.",
         )
     return int(text)

@@ -136,7 +136,7 @@ def _open_listener(address: str) -> socket.socket:
         return socket.create_server(("", port), backlog=1024)
     except OSError as error:
         raise ClusterError(
-            f"Process 0 cannot listen at {address}.",
+            f"process 0 cannot listen at {address}.",
             given=error.strerror or str(error),
             fix="Use an address of its own machine, with a free port.",
         ) from None
@@ -204,16 +204,16 @@ def _admit(
     """
     index, count = read_number(greeting, "index"), read_number(greeting, "count")
     if greeting.get("job") != place.job:
-        raise ValueError("The process belongs to another job.")
+        raise ValueError("the process belongs to another job.")
     if count != place.count or not 0 < index < count:
         raise ClusterError(
-            "The processes have different process counts.",
+            "the processes have different process counts.",
             given=f"process 0 of {place.count}; process {index} of {count}",
             fix="Start all of them with the same count.",
         )
     if index in lines and not lines[index].has_ended():
         raise ClusterError(
-            f"Duplicate process index: {index} of {count}.",
+            f"duplicate process index: {index} of {count}.",
             fix="Give each process its own index.",
         )
     return index
@@ -238,7 +238,7 @@ def _join(
             continue
         try:
             if line.is_own_echo():
-                raise ConnectionError("No process listens there yet.")
+                raise ConnectionError("no process listens there yet.")
             observation = "the process that answered was not process 0 of this job"
             line.send(
                 {

@@ -124,7 +124,7 @@ def _check_initialized(target: Cluster) -> Cluster:
         target.process_count,
     ):
         raise ClusterError(
-            f"This process has already joined a job, as process {state.process_id} of "
+            f"this process has already joined a job, as process {state.process_id} of "
             f"{state.num_processes}.",
             given=f"process_index={target.process_index}, process_count={target.process_count}",
             fix="Call br.cluster.start() only once.",
@@ -146,7 +146,7 @@ def _timeout(timeout_s: float | None) -> float:
         seconds = -1.0
     if not 0 < seconds <= 1e6:
         raise ClusterError(
-            f"Invalid timeout_s={text!r:.40}; expected a positive number of seconds.",
+            f"invalid timeout_s={text!r:.40}; expected a positive number of seconds.",
             fix="Use seconds, such as timeout_s=60.",
         )
     return seconds

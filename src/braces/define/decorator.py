@@ -75,7 +75,7 @@ class Registry:
         """
         if definition.type in self.definitions:
             raise OpDefinitionError(
-                f"Duplicate operator `{definition.type}`.",
+                f"duplicate operator `{definition.type}`.",
                 fix="Choose another name for the function.",
             )
         self.definitions[definition.type] = definition
@@ -105,7 +105,7 @@ class Registry:
         definition = self.find(type)
         if definition is None:
             raise UnknownNameError(
-                f"Unknown operator `{type}`.", fix=suggest(type, self.definitions)
+                f"unknown operator `{type}`.", fix=suggest(type, self.definitions)
             )
         return definition
 

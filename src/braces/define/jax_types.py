@@ -31,7 +31,7 @@ from braces.lazy import jax
 def require_array(input_type: Type) -> TensorType:
     """Return the type of an array input; reject lists."""
     if not isinstance(input_type, TensorType):
-        raise ShapeError(f"Expected an array, got the list {input_type}.")
+        raise ShapeError(f"expected an array, got the list {input_type}.")
     return input_type
 
 

@@ -48,7 +48,7 @@ def predict_in_subprocess(model_file: Path, pixels: Array) -> Array:
         if process.returncode:
             last = process.stderr.strip().splitlines()[-1:] or ["no error output"]
             raise RunError(
-                f"The new process ended with status {process.returncode}.", given=last[0]
+                f"the new process ended with status {process.returncode}.", given=last[0]
             )
         return np.load(logits, allow_pickle=False)
 

@@ -25,7 +25,7 @@ def parse_size(text: str) -> Size:
     """
     if len(text) > LONGEST_TEXT:
         raise FileFormatError(
-            f"A size expression has {len(text)} characters; the limit is {LONGEST_TEXT}."
+            f"a size expression has {len(text)} characters; the limit is {LONGEST_TEXT}."
         )
     return _parse_cached(text)
 
@@ -54,7 +54,7 @@ class _Reader:
 
     def error(self) -> FileFormatError:
         return FileFormatError(
-            f"Invalid size expression `{self.text:.80}`.", fix="Write it like `2*b + 1`."
+            f"invalid size expression `{self.text:.80}`.", fix="Write it like `2*b + 1`."
         )
 
     def peek(self) -> str | None:

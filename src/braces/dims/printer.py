@@ -64,7 +64,7 @@ def check_depth(depth: int, text: str) -> int:
     """
     if depth > DEEPEST_NESTING:
         raise ShapeError(
-            f"A size has more than {DEEPEST_NESTING} nested functions: `{text:.80}…`.",
+            f"a size has more than {DEEPEST_NESTING} nested functions: `{text:.80}…`.",
             fix=_WAY_OUT,
         )
     return depth
@@ -72,6 +72,6 @@ def check_depth(depth: int, text: str) -> int:
 
 def _too_long(how_long: str, shown: str = "") -> ShapeError:
     return ShapeError(
-        f"A size has {how_long}; the limit is {LONGEST_TEXT} characters{shown}.",
+        f"a size has {how_long}; the limit is {LONGEST_TEXT} characters{shown}.",
         fix=_WAY_OUT,
     )

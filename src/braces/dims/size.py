@@ -99,7 +99,7 @@ class Dim(Divisible):
             ShapeError: The name is not valid for a dimension.
         """
         if not _NAME.fullmatch(name):
-            raise ShapeError(f"Invalid dimension name {name!r:.80}.", fix="Use an identifier.")
+            raise ShapeError(f"invalid dimension name {name!r:.80}.", fix="Use an identifier.")
         return of_atom(name)
 
     @property
@@ -178,7 +178,7 @@ class Dim(Divisible):
 
     def _refuse(self) -> ShapeError:
         return ShapeError(
-            f"The size of dimension `{self}` is known only when the program runs.",
+            f"the size of dimension `{self}` is known only when the program runs.",
             fix="Compute with it symbolically (+, -, *, //), or read it from a fed array.",
         )
 
@@ -331,7 +331,7 @@ def call(name: str, left: Size, right: Size) -> Size:
         (floordiv(b + 1, 4), floordiv(b + 1, 2))
     """
     if right == 0 and name in ("floordiv", "mod"):
-        raise ShapeError(f"Division by zero in {name}({left}, {right}).")
+        raise ShapeError(f"division by zero in {name}({left}, {right}).")
     if isinstance(left, int) and isinstance(right, int):
         return SIZE_FUNCTIONS[name](left, right)
     return _SIMPLE[name](left, right)

@@ -78,7 +78,7 @@ def find_device_specs(name: str) -> DeviceSpecs:
     """
     if name not in DEVICES:
         raise DeviceError(
-            f"Unknown device {name!r:.40}.",
+            f"unknown device {name!r:.40}.",
             given=f"known: {', '.join(DEVICES)}",
             fix=suggest(str(name), DEVICES),
         )

@@ -107,7 +107,7 @@ def checked_timeout(timeout_s: Any) -> float:
     """
     if type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_MAX:
         raise ProgramError(
-            f"Invalid timeout_s={timeout_s!r:.40}; expected a positive number of seconds.",
+            f"invalid timeout_s={timeout_s!r:.40}; expected a positive number of seconds.",
             fix="Use seconds, such as timeout_s=60.",
         )
     return float(timeout_s)
@@ -139,7 +139,7 @@ def _check_mesh(layout: Layout) -> None:
     count = prod(layout.mesh.axes.values())
     if -1 in layout.mesh.axes.values() or count > MAX_DEVICES:
         raise LayoutError(
-            f"Unsupported mesh for a plan: {layout.mesh!r}.",
+            f"unsupported mesh for a plan: {layout.mesh!r}.",
             given=f"an axis of size -1, or more than {MAX_DEVICES:,} devices",
             fix="Give each axis a size. To plan fewer devices, divide the batch and a mesh "
             "axis that shards only the batch by the same number: the cost per device is equal.",
@@ -152,7 +152,7 @@ def _check_values(
     pruned = Plan.of(definition, names, (DCE,))
     if not pruned.fetches and not pruned.updates:
         raise ProgramError(
-            "The run has no fetches and no updates.", fix="Pass the variables to fetch."
+            "the run has no fetches and no updates.", fix="Pass the variables to fetch."
         )
     for info in (*pruned.feeds.values(), *pruned.states.values()):
         _check_value(info, layout, sizes)
@@ -163,7 +163,7 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
     missing = sorted(dimensions(shape) - sizes.keys())
     if missing:
         raise ShapeError(
-            f"Missing value of the size `{missing[0]}` of `{info.name}`.",
+            f"missing value of the size `{missing[0]}` of `{info.name}`.",
             given=f"{info.name}: {info.type}",
             fix=f"Pass sizes={{{missing[0]!r}: 32}}, or --size {missing[0]}=32.",
         )
@@ -203,11 +203,11 @@ def _run_worker(question: PlanRequest, timeout_s: float) -> str:
         )
     except subprocess.TimeoutExpired:
         raise RunError(
-            f"Planning for {devices} devices took longer than {timeout_s:g} s.",
+            f"planning for {devices} devices took longer than {timeout_s:g} s.",
             fix="Increase timeout_s (--timeout), or plan fewer devices.",
         ) from None
     except OSError as error:
-        raise DeviceError(f"Cannot start the planning process: {error.strerror}.") from None
+        raise DeviceError(f"cannot start the planning process: {error.strerror}.") from None
     if process.returncode or not process.stdout.strip():
         raise _exit_error(process.returncode, process.stderr, devices)
     return process.stdout.splitlines()[-1]
@@ -231,7 +231,7 @@ def _exit_error(status: int, stderr: str, devices: int) -> RunError:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     killed = status == -signal.SIGKILL
     return RunError(
-        f"The planning process for {devices} devices ended {how}.",
+        f"the planning process for {devices} devices ended {how}.",
         given=" | ".join(lines[-LAST_LINES:]) or None,
         fix="Plan fewer devices; the process probably ran out of memory." if killed else None,
     )

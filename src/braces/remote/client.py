@@ -90,7 +90,7 @@ def endpoint_of(
         return RayEndpoint(address, env, patience_s)
     if token is None:
         raise ProgramError(
-            f"The worker at {address} requires a token.",
+            f"the worker at {address} requires a token.",
             fix='Pass token=, such as pathlib.Path("worker.token").read_text().',
         )
     return RemoteEndpoint(address, token, patience_s)
@@ -243,7 +243,7 @@ class Worker:
     def _loaded(self) -> Package:
         if self._shipment is None:
             raise ProgramError(
-                "The worker has no program.", fix="Load one: worker.load(program, scope)."
+                "the worker has no program.", fix="Load one: worker.load(program, scope)."
             )
         return self._shipment
 
@@ -315,12 +315,12 @@ class Worker:
 
 
 def _closed() -> RemoteError:
-    return RemoteError("The worker was closed.", fix="Create another: br.remote.worker().")
+    return RemoteError("the worker was closed.", fix="Create another: br.remote.worker().")
 
 
 def _stuck_error(timeout_s: float) -> RunError:
     return RunError(
-        f"The run took longer than timeout_s={timeout_s:g}, and the worker did not answer.",
+        f"the run took longer than timeout_s={timeout_s:g}, and the worker did not answer.",
         fix="Increase timeout_s; the worker is set up again for the next run.",
     )
 
@@ -328,12 +328,12 @@ def _stuck_error(timeout_s: float) -> RunError:
 def _died_error(ending: str, moves: Sequence[str]) -> RemoteError:
     if not moves:
         return RemoteError(
-            f"The worker {ending}, {TIMES} times in this run.",
+            f"the worker {ending}, {TIMES} times in this run.",
             fix="See its output; a smaller batch may fit into its memory.",
         )
     shown = ", ".join(f"`{name}`" for name in moves[:MOST_SHOWN])
     return RemoteError(
-        f"The worker {ending}, and the values that it had updated are lost: {shown}"
+        f"the worker {ending}, and the values that it had updated are lost: {shown}"
         f"{', …' if len(moves) > MOST_SHOWN else ''}.",
         fix="Load the last saved values: worker.load(program, scope).",
     )

@@ -128,12 +128,12 @@ def _unreached_error(address: str, error: OSError, timeout_s: float) -> RemoteEr
     given = f"timeout_s={timeout_s:g}"
     if isinstance(error, NoRoomError):
         return RemoteError(
-            f"The worker at {address} refuses this client: {error}.",
+            f"the worker at {address} refuses this client: {error}.",
             given=given,
             fix="Close workers that are not needed (worker.close()), or start one more.",
         )
     return RemoteError(
-        f"No worker answers at {address}: {error.strerror or error}.",
+        f"no worker answers at {address}: {error.strerror or error}.",
         given=given,
         fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
     )

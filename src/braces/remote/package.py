@@ -118,7 +118,7 @@ class Package:
     def _fed(self, feed: Mapping[Any, Any]) -> dict[str, Array]:
         if not isinstance(feed, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise FeedError(
-                f"Expected a dict of feeds, got {feed!r:.80}.", fix="Pass feed={'x': array, …}."
+                f"expected a dict of feeds, got {feed!r:.80}.", fix="Pass feed={'x': array, …}."
             )
         named = {key.name if isinstance(key, Var) else key: x for key, x in feed.items()}
         check_names(named, {}, self._data, dict)
@@ -134,7 +134,7 @@ def _definition(program: Any, scope: Scope) -> ProgramDef:
     if isinstance(program, Builder):
         return program.definition
     raise ProgramError(
-        f"Expected a program, got {program!r:.80}.",
+        f"expected a program, got {program!r:.80}.",
         fix="Load a br.Program, or a block of one.",
     )
 

@@ -131,12 +131,12 @@ class Workers:
         shipment = self._shipment
         if shipment is None:
             raise ProgramError(
-                "The workers have no program.", fix="Load one: workers.load(program, scope)."
+                "the workers have no program.", fix="Load one: workers.load(program, scope)."
             )
         if shipment.moves:
             shown = ", ".join(f"`{name}`" for name in shipment.moves[:MOST_SHOWN])
             raise ProgramError(
-                f"Batches of this program depend on each other: a run updates {shown}.",
+                f"batches of this program depend on each other: a run updates {shown}.",
                 fix="Load br.prune(program.for_test(), targets), or call one worker's run.",
             )
         return shipment
@@ -219,7 +219,7 @@ class _Idle:
             finally:
                 self._release(worker)
         self._queue.put(None)  # for the next waiting thread
-        raise RemoteError("All workers have ended.", fix="See their output; create others.")
+        raise RemoteError("all workers have ended.", fix="See their output; create others.")
 
     def _release(self, worker: Worker) -> None:
         if not worker.lost:
@@ -238,6 +238,6 @@ def _addresses(workers: Any) -> list[str | None]:
         addresses = [workers] if isinstance(workers, str) else list(workers)
     if not addresses:
         raise ProgramError(
-            "Expected at least one worker, got none.", fix="Start some: br.remote.Workers(2)."
+            "expected at least one worker, got none.", fix="Start some: br.remote.Workers(2)."
         )
     return addresses

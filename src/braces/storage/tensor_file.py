@@ -298,7 +298,7 @@ def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
         )
     if version > VERSION:
         raise FileFormatError(
-            f"This file was written by a newer Braces: format {version}, "
+            f"this file was written by a newer Braces: format {version}, "
             f"this one reads {VERSION}.",
             fix="Update Braces, or save the file with an older one.",
         )

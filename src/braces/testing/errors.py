@@ -75,7 +75,7 @@ def raises(
     else:
         raise AssertionError(f"{error.__name__} was not raised.")
     if _snapshot(unchanged) != before:
-        raise AssertionError(f"The program was changed before the error: {caught.message}")
+        raise AssertionError(f"the program was changed before the error: {caught.message}")
 
 
 def _snapshot(program: Program | None) -> tuple[object, ...]:
@@ -98,12 +98,12 @@ def _checked(error: Exception, match: str, line: Source | None) -> BracesError:
     text = str(error)
     if not isinstance(error, BracesError):
         raise AssertionError(
-            f"Expected an error of Braces, got {type(error).__name__}: {text}"
+            f"expected an error of Braces, got {type(error).__name__}: {text}"
         ) from error
     if not re.search(match, text):
-        raise AssertionError(f"The message does not match {match!r}: {text}") from error
+        raise AssertionError(f"the message does not match {match!r}: {text}") from error
     if line is not None and not re.search(re.escape(line.file) + r":\d+", text):
         raise AssertionError(
-            f"The message does not name a line of {line.file}: {text}"
+            f"the message does not name a line of {line.file}: {text}"
         ) from error
     return error

@@ -154,7 +154,7 @@ def test_a_model_and_a_changed_program_tell_the_change(
     assert main(["diff", file, str(tmp_path / "p"), "--program", "train"]) == 1
     assert "update" in capsys.readouterr().out
     assert main(["diff", file, str(tmp_path / "p"), "--program", "none"]) == 1
-    assert "Unknown program `none`" in capsys.readouterr().err
+    assert "unknown program `none`" in capsys.readouterr().err
 
 
 def test_arrays_are_no_program_to_compare(

@@ -123,4 +123,4 @@ def test_public_functions_are_told_too(
 @pytest.mark.parametrize("name", ["__name__", "layers", "layers.Any", "layers._conv", "fcc"])
 def test_what_is_not_public_is_not_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", name]) == 1
-    assert f"Unknown operator `{name}`" in capsys.readouterr().err
+    assert f"unknown operator `{name}`" in capsys.readouterr().err

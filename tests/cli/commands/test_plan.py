@@ -77,7 +77,7 @@ def test_tables_and_a_page(
         (("--mesh", "data"), "invalid value 'data'"),
         (("--mesh", "data=x"), "invalid or duplicate axis data=x"),
         (("--mesh", "data=2,data=2"), "invalid or duplicate axis data=2"),
-        (("--mesh", "data=0"), "Invalid mesh axis 'data': 0"),
+        (("--mesh", "data=0"), "invalid mesh axis 'data': 0"),
         (("--mesh", "data=2", "--dims", "batch"), "invalid value 'batch'"),
         (("--mesh", "data=2", "--params", "up.w"), "invalid value 'up.w'"),
         (("--mesh", "data=2", "--size", "batch"), "invalid size 'batch'"),
@@ -112,8 +112,8 @@ def test_bad_usage(
             ("--mesh", "data=3", "--size", "batch=8", "--dims", "batch=data"),
             "batch=8 on 3 devices",
         ),
-        (("--mesh", "data=9999", "--size", "batch=8"), "Unsupported mesh for a plan"),
-        (("--mesh", "data=2", "--size", "batch=8", "--fetch", "z"), "Unknown name `z`"),
+        (("--mesh", "data=9999", "--size", "batch=8"), "unsupported mesh for a plan"),
+        (("--mesh", "data=2", "--size", "batch=8", "--fetch", "z"), "unknown name `z`"),
     ],
 )
 def test_what_does_not_fit_the_program(

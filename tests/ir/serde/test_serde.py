@@ -288,7 +288,7 @@ def test_a_newer_format_is_refused_by_name() -> None:
     desc = desc_of()
     desc.format_version, desc.producer = 2, "braces 9.0"
     error = refused(desc)
-    assert error.what == "This file was written by a newer Braces: format 2, this one reads 1."
+    assert error.what == "this file was written by a newer Braces: format 2, this one reads 1."
     assert error.given == "producer: braces 9.0"
 
 
@@ -429,7 +429,7 @@ def test_only_a_block_desc_makes_a_block() -> None:
     with pytest.raises(FileFormatError, match="expected a BlockDesc, got dict"):
         Block({})
     with pytest.raises(FileFormatError):
-        Block(pb.BlockDesc(params=["Invalid dimension name"]))
+        Block(pb.BlockDesc(params=["not a name"]))
 
 
 # ---- the schema ------------------------------------------------------------------------------

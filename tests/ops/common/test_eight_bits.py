@@ -58,9 +58,9 @@ def test_nothing_is_computed_with_them(short: str) -> None:
             ) as caught:
                 build()
             assert short in str(caught.value)
-        with pytest.raises(DTypeError, match=r"No dtype promotion of .* a storage-only dtype"):
+        with pytest.raises(DTypeError, match=r"no dtype promotion of .* a storage-only dtype"):
             br.concat([x, br.data("y", [2, 3])], axis=0)
-        with pytest.raises(DTypeError, match=r"No dtype promotion of .* a storage-only dtype"):
+        with pytest.raises(DTypeError, match=r"no dtype promotion of .* a storage-only dtype"):
             br.where(True, x, br.data("z", [2, 3], "int8"))
 
 

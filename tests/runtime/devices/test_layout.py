@@ -231,7 +231,7 @@ def test_one_device_refuses_what_lies_on_several(mode: str, rng: np.random.Gener
         ),
         (
             br.Layout(DATA.mesh, params={"up.*": (None, "data"), "*.w": ("data", None)}),
-            "Two rules",
+            "two rules",
         ),
     ],
 )

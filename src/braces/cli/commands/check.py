@@ -99,7 +99,7 @@ def _read_model(path: str) -> Definitions:
 
 def _parse_definition(data: bytes) -> Definitions:
     if len(data) > LARGEST_FILE:
-        raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
+        raise FileFormatError(f"the standard input is longer than {LARGEST_FILE} bytes.")
     text = as_text(data)
     if text is not None:
         return {"program": (parse_program(text), None)}

@@ -52,20 +52,20 @@ def _run(options: Namespace) -> int:
     sizes = dict(options.size)
     if not options.output.endswith((*OURS, ONNX)):
         raise FileFormatError(
-            f"Unknown suffix of the output file {options.output!r}.",
+            f"unknown suffix of the output file {options.output!r}.",
             fix=f"Use NAME{OURS[0]} or NAME{OURS[1]} for a Braces model, NAME{ONNX} for ONNX.",
         )
     if is_foreign(options.input) and not options.output.endswith(ONNX):
         _write_ours(read_file(options.input, sizes), options)
     elif options.input.endswith(ONNX):
         raise FileFormatError(
-            "Both files are ONNX models.", fix=f"Use NAME{OURS[0]} or NAME{OURS[1]} for OUT."
+            "both files are ONNX models.", fix=f"Use NAME{OURS[0]} or NAME{OURS[1]} for OUT."
         )
     elif options.output.endswith(ONNX):
         _write_onnx(read_file(options.input), options, sizes)
     else:
         raise FileFormatError(
-            "Neither IN nor OUT is an ONNX or Paddle model, by its suffix.",
+            "neither IN nor OUT is an ONNX or Paddle model, by its suffix.",
             fix=f"Use NAME{ONNX} for one of them, or a folder with a Paddle program for IN.",
         )
     return YES

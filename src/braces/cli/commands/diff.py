@@ -85,7 +85,7 @@ def _nearest_program(programs: Mapping[str, Program], program: Program) -> str:
 def _programs_of(content: Content) -> dict[str, Program]:
     """Return the programs by name; for a program file, its startup program too."""
     if not content.programs:
-        raise FileFormatError("The file has arrays, and no programs.")
+        raise FileFormatError("the file has arrays, and no programs.")
     programs_by_name = dict(content.programs)
     if content.kind == "program" and programs_by_name["program"].startup.vars:
         programs_by_name[STARTUP] = programs_by_name["program"].startup

@@ -123,7 +123,7 @@ def _explain(explanations: Mapping[str, Explanation], as_json: bool) -> int:
 def _apply_passes(content: Content, passes: Iterable[Pass]) -> Content:
     """Return the contents of a file with passes applied to its programs."""
     if not content.programs:
-        raise FileFormatError("The file has arrays, and no programs.")
+        raise FileFormatError("the file has arrays, and no programs.")
     with collect_notes() as notes:
         results = {
             name: _transform(program, content.gives[name], passes)

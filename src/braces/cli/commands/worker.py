@@ -60,7 +60,7 @@ def read_token(path: str) -> str:
     except FileExistsError:
         if os.name == "posix" and os.stat(path).st_mode & _OTHERS:
             raise ProgramError(
-                f"Other users can read the token file {path}.", fix=f"Run: chmod 600 {path}"
+                f"other users can read the token file {path}.", fix=f"Run: chmod 600 {path}"
             ) from None
         return read_bounded(path, LONGEST_TOKEN).decode(errors="replace")
     token = secrets.token_urlsafe(32)

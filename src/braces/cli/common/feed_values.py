@@ -48,9 +48,9 @@ def read_feeds(texts: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
 def _split_feed(text: str, data: Mapping[str, VarInfo]) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise FeedError(f"Invalid feed {text!r:.80}.", fix="Use --feed NAME=VALUE.")
+        raise FeedError(f"invalid feed {text!r:.80}.", fix="Use --feed NAME=VALUE.")
     if name not in data:
-        raise FeedError(f"Unknown data variable `{name}`.", fix=suggest(name, data))
+        raise FeedError(f"unknown data variable `{name}`.", fix=suggest(name, data))
     return name, value
 
 
@@ -65,7 +65,7 @@ def _read_value(name: str, value: str) -> Any:
         return json.loads(value)
     except ValueError:
         raise FeedError(
-            f"The value of feed `{name}` cannot be read: {value:.60}.",
+            f"the value of feed `{name}` cannot be read: {value:.60}.",
             fix="Use @FILE.npy, a number, [numbers], true, random, or random:f32[4,8].",
         ) from None
 
@@ -78,7 +78,7 @@ def _from_file(name: str, path: str) -> Array:
         return np.asarray(contents[key]) if key else np.asarray(contents)
     except (ValueError, KeyError, EOFError) as error:
         raise FeedError(
-            f"Feed `{name}` cannot be read from {path}.",
+            f"feed `{name}` cannot be read from {path}.",
             given=str(error)[:200],
             fix="Use a file written by numpy.save, or FILE.npz:KEY.",
         ) from None
@@ -91,7 +91,7 @@ def _random_type(value: str, info: VarInfo) -> TensorType:
     type_ = parse_type(value.partition(":")[2]) if ":" in value else info.type
     if not isinstance(type_, TensorType):
         raise FeedError(
-            f"Cannot draw a random value of type `{type_}`; expected an array type."
+            f"cannot draw a random value of type `{type_}`; expected an array type."
         )
     return type_
 

@@ -122,7 +122,7 @@ def explain_programs(content: Content, options: Namespace) -> dict[str, Explanat
         UnknownNameError: An excluded pass is not among the passes, or a size does not exist.
     """
     if not content.programs:
-        raise FileFormatError("The file has arrays, and no programs.")
+        raise FileFormatError("the file has arrays, and no programs.")
     passes = Passes(options.after or DEFAULT).without(*(options.without or ()))
     return {
         name: explain(

@@ -91,7 +91,7 @@ def prepare_run(file: str, options: Namespace) -> PreparedRun:
     fetch_vars = fetch_vars or dict(picked.gives)
     if not fetch_vars:
         raise ProgramError(
-            "No variable is fetched.", fix=f"Pass --fetch NAME; {_last_variables(program)}"
+            "no variable is fetched.", fix=f"Pass --fetch NAME; {_last_variables(program)}"
         )
     if options.params:
         load_parameters(scope, Path(options.params))
@@ -127,7 +127,7 @@ def feeds_for(ready: PreparedRun, options: Namespace) -> dict[str, Any]:
     if missing:
         listed = ", ".join(f"`{name}`: {plan.feeds[name].type}" for name in missing)
         raise FeedError(
-            f"Missing feeds: {listed}.",
+            f"missing feeds: {listed}.",
             given=f"fed: {', '.join(feeds) or 'nothing'}",
             fix=f"Add --feed {missing[0]}=@FILE.npy, or --feed {missing[0]}=random.",
         )

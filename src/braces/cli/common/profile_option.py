@@ -75,7 +75,7 @@ def check_profile(options: Namespace) -> None:
         raise ProgramError("--against and --profile are exclusive.", fix="Remove one of them.")
     if options.profile and _is_same(options.profile, options.file):
         raise ProgramError(
-            "The trace would overwrite the program.", fix="Use another file name for the trace."
+            "the trace would overwrite the program.", fix="Use another file name for the trace."
         )
 
 

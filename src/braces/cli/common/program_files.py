@@ -81,7 +81,7 @@ def _read_onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
 def _read_paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
     if sizes:
         raise UnknownNameError(
-            f"Unknown size `{next(iter(sizes))}` of {path.name}: Paddle sizes have no names.",
+            f"unknown size `{next(iter(sizes))}` of {path.name}: Paddle sizes have no names.",
             fix="Pass shapes in Python: br.from_paddle(path, shapes={'x': [1, 3, 224, 224]}).",
         )
     return _foreign_content("paddle", find_files(path).size_bytes(), *from_paddle(path))
@@ -119,7 +119,7 @@ def _read_tensors(path: Path) -> Content:
 
 def _read_program(data: bytes) -> Content:
     if len(data) > LARGEST_FILE:
-        raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
+        raise FileFormatError(f"the standard input is longer than {LARGEST_FILE} bytes.")
     text = as_text(data)
     if text is None:
         return _single_program("program", len(data), Program.from_bytes(data))

@@ -69,7 +69,7 @@ class SelectedProgram:
         )
         if name not in var_of_name:
             raise UnknownNameError(
-                f"Unknown name `{name}`: neither a variable of the main block nor a default "
+                f"unknown name `{name}`: neither a variable of the main block nor a default "
                 "fetch.",
                 fix=suggest(name, var_of_name),
             )
@@ -80,11 +80,11 @@ def select_program(content: Content, name: str | None) -> SelectedProgram:
     """Return a program of a file."""
     programs = content.programs
     if not programs:
-        raise FileFormatError("The file has arrays, and no programs.")
+        raise FileFormatError("the file has arrays, and no programs.")
     if name is None:
         name = PREDICT if PREDICT in programs else next(iter(programs))
     if name not in programs:
-        raise UnknownNameError(f"Unknown program `{name}`.", fix=suggest(name, programs))
+        raise UnknownNameError(f"unknown program `{name}`.", fix=suggest(name, programs))
     return SelectedProgram(programs[name], content.gives.get(name, {}))
 
 

@@ -39,7 +39,7 @@ def value_read_error(
     branches = isinstance(error, kinds.TracerBoolConversionError)
     use = "converts a traced array to bool" if branches else "reads a traced array"
     return OpDefinitionError(
-        f"The kernel of {op_type} {use}; values of arrays are known only at run time.",
+        f"the kernel of {op_type} {use}; values of arrays are known only at run time.",
         given=innermost_line(error) or f"{kernel.__module__}:0",
         fix="Use jnp.where(condition, x, y) or jax.lax.cond in place of `if`, "
         "jax.lax.while_loop in place of `while`, and jax.numpy in place of NumPy; apply "

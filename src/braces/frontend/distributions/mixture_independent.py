@@ -56,7 +56,7 @@ class Independent(Distribution):
         axes, rank = self.reinterpreted_batch_ndims, len(self.base.batch_shape)
         if not 0 <= axes <= rank:
             raise ShapeError(
-                f"Independent cannot reinterpret {axes} of {rank} batch axes.",
+                f"independent cannot reinterpret {axes} of {rank} batch axes.",
                 given=f"batch_shape: {list(self.base.batch_shape)}",
             )
 

@@ -138,7 +138,7 @@ def _initial_average(program: Builder, param: Var) -> tuple[TensorType, Var]:
     first = first_value(program, param.name)
     if first is None:
         raise ProgramError(
-            f"The average of `{param.name}` requires an initial value, which the startup "
+            f"the average of `{param.name}` requires an initial value, which the startup "
             "program does not set.",
             fix="Create the parameter with an initializer.",
         )

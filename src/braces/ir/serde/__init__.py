@@ -141,7 +141,7 @@ def _check_header(desc: pb.ProgramDesc, data: bytes) -> None:
     if desc.format_version > FORMAT_VERSION:
         raise _newer_error(
             desc,
-            f"This file was written by a newer Braces: format {desc.format_version}, "
+            f"this file was written by a newer Braces: format {desc.format_version}, "
             f"this one reads {FORMAT_VERSION}.",
         )
     if not desc.format_version or not desc.HasField("main") or not desc.complete:

@@ -37,7 +37,7 @@ def promote(*dtypes: DType) -> DType:
 def _promote_two(left: DType, right: DType) -> DType:
     if is_stored(left) or is_stored(right):
         raise DTypeError(
-            f"No dtype promotion of {left} and {right}: a storage-only dtype is not promoted.",
+            f"no dtype promotion of {left} and {right}: a storage-only dtype is not promoted.",
             fix="Use br.cast on one of them.",
         )
     if is_float(left) != is_float(right):
@@ -47,7 +47,7 @@ def _promote_two(left: DType, right: DType) -> DType:
     dtype = np.result_type(left, right)
     if dtype.kind == "f":
         raise DTypeError(
-            f"No integer dtype holds both {left} and {right}.",
+            f"no integer dtype holds both {left} and {right}.",
             fix="Use br.cast on one of them.",
         )
     return dtype

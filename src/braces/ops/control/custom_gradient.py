@@ -101,7 +101,7 @@ class CustomGradientOp(BlockOp):
         cotangent_types = result_types(body, outer, context)
         if len(cotangent_types) != len(inputs):
             raise ProgramError(
-                "A custom gradient must return one cotangent for each input.",
+                "a custom gradient must return one cotangent for each input.",
                 given=f"cotangents: {len(cotangent_types)}   inputs: {len(inputs)}",
                 fix="Return the cotangents in the order of the inputs.",
             )
@@ -109,7 +109,7 @@ class CustomGradientOp(BlockOp):
         for number, (cotangent_type, type_) in enumerate(pairs):
             if not unifies(cotangent_type, type_, context.unifier):
                 raise ShapeError(
-                    f"Type mismatch of input {number} and its cotangent.",
+                    f"type mismatch of input {number} and its cotangent.",
                     given=f"cotangent: {cotangent_type}   input: {type_}",
                     fix="Return a cotangent with the dtype and shape of the input.",
                 )
@@ -197,7 +197,7 @@ def _cotangent(d: VjpContext, name: str) -> Var:
 def _check_differentiable(type_: Type) -> None:
     if not isinstance(type_, TensorType) or not has_cotangent(type_):
         raise DTypeError(
-            "A custom gradient requires floating-point arrays.",
+            "a custom gradient requires floating-point arrays.",
             given=str(type_),
             fix="Pass other values through unchanged.",
         )
@@ -264,7 +264,7 @@ def _transpose(d: JvpContext, view: CustomGradientView) -> tuple[list[PassedValu
     body = d.eliminate(prepend_recomputed(body, forward, plan), results)
     if not cotangents.isdisjoint(free_names(body)):
         raise GradientError(
-            "Forward mode requires a gradient that is linear in its cotangents; this gradient "
+            "forward mode requires a gradient that is linear in its cotangents; this gradient "
             "is not known to be linear.",
             at=d.op.describe(),
             fix="Use br.gradients, or write the gradient as a product with each cotangent.",

@@ -73,7 +73,7 @@ def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
     window = [size for size in sizes if isinstance(size, int) and size > 0]
     if len(window) < len(sizes):
         raise ShapeError(
-            "The window of a convolution must have known sizes of at least 1.",
+            "the window of a convolution must have known sizes of at least 1.",
             fix=f"Pass `weight` with the axes {kernel_layout}.",
         )
     return window

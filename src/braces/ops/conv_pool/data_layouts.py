@@ -54,7 +54,7 @@ def check_layout(layout: str, rank: int) -> str:
     layouts = [name for name in LAYOUTS if len(name) == rank]
     if layout not in layouts:
         raise ShapeError(
-            f"Unknown layout {layout!r} for an array of rank {rank}.",
+            f"unknown layout {layout!r} for an array of rank {rank}.",
             fix=f"Use {' or '.join(layouts)}.",
         )
     return layout
@@ -91,7 +91,7 @@ def pads_of(padding: Padding, count: int) -> Pads:
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ShapeError(
-                f"Unknown padding {padding!r}.", fix="Use 'same', 'valid' or integers."
+                f"unknown padding {padding!r}.", fix="Use 'same', 'valid' or integers."
             )
         return "SAME" if padding == "same" else [(0, 0)] * count
     if len(padding) == 2 * count:

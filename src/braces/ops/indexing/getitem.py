@@ -77,7 +77,7 @@ _PLAIN = frozenset((int, type(None)))
 def _parse_item(entry: Any) -> Item:
     if isinstance(entry, bool | np.bool_):
         raise DTypeError(
-            f"Invalid index {entry}.", fix="Use 0 or 1, None for a new axis, or br.where."
+            f"invalid index {entry}.", fix="Use 0 or 1, None for a new axis, or br.where."
         )
     if entry is None or entry is Ellipsis or isinstance(entry, Dim):
         return entry
@@ -90,7 +90,7 @@ def _parse_item(entry: Any) -> Item:
     if isinstance(entry, Var | list | np.ndarray):
         return _index_variable(cast("Any", entry))
     raise DTypeError(
-        f"Invalid index {entry!r:.80}.",
+        f"invalid index {entry!r:.80}.",
         fix="Use integers, slices, `...`, None, integer variables or arrays.",
     )
 
@@ -111,11 +111,11 @@ def _parse_bound(bound: Any) -> Size | None:
         return bound
     if isinstance(bound, Var):
         raise SymbolicValueError(
-            f"Slice bound `{bound.name}` is unsupported: the size would be data-dependent.",
+            f"slice bound `{bound.name}` is unsupported: the size would be data-dependent.",
             fix="Use br.take(x, i + br.arange(n)) for n elements from i, or br.where.",
         )
     if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | np.integer):
-        raise DTypeError(f"Invalid slice bound {bound!r:.80}.", fix="Use integers or sizes.")
+        raise DTypeError(f"invalid slice bound {bound!r:.80}.", fix="Use integers or sizes.")
     return int(bound)
 
 
@@ -125,13 +125,13 @@ def _index_variable(index: Any) -> Var:
     var = as_var(index)
     if var.dtype.kind == "b":
         raise DTypeError(
-            "A mask is unsupported as an index: the size would be data-dependent.",
+            "a mask is unsupported as an index: the size would be data-dependent.",
             given=f"index: {var.type}",
             fix="Use br.where, or br.create_if_else with a condition for each row.",
         )
     if not is_integer(var.dtype):
         raise DTypeError(
-            f"Expected integer indices, got {var.dtype}.",
+            f"expected integer indices, got {var.dtype}.",
             given=f"index: {var.type}",
             fix="Use br.cast(i, 'int64').",
         )
@@ -147,7 +147,7 @@ def expand_ellipsis(items: Sequence[Item], rank: int) -> list[Item]:
     entry_count = len([item for item in items if item is not None and item is not Ellipsis])
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
-        raise ShapeError("An index can have only one `...`.", fix="Write `:` for single axes.")
+        raise ShapeError("an index can have only one `...`.", fix="Write `:` for single axes.")
     if entry_count > rank:
         raise too_many_entries_error(items, rank)
     at = dots[0] if dots else len(items)
@@ -253,7 +253,7 @@ def _convert_entry(item: Item, axis: int, size: Size) -> Entry | Window:
         start, stop = _from_end(start, size), _from_end(stop, size)
     step = 1 if item.step is None else item.step
     if isinstance(step, Dim) or step == 0:
-        raise ProgramError(f"Invalid slice step {step}.", fix="Use a nonzero integer.")
+        raise ProgramError(f"invalid slice step {step}.", fix="Use a nonzero integer.")
     stop = None if stop == size and step > 0 else stop
     if isinstance(start, Dim) or isinstance(stop, Dim):
         return _convert_symbolic_slice(start, stop, step, size)

@@ -153,7 +153,7 @@ def too_many_entries_error(index: Sequence[Any], rank: int) -> ShapeError:
     """Build the error for an index with more entries than axes."""
     count = sum(1 for entry in index if entry is not None and entry != NEW)
     return ShapeError(
-        f"Too many indices: {count} indices for an array of rank {rank}.",
+        f"too many indices: {count} indices for an array of rank {rank}.",
         fix="Index each axis once; None adds an axis.",
     )
 

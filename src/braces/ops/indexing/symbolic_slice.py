@@ -116,7 +116,7 @@ def infer_window(
         is None
     ):
         raise IndexRangeError(
-            f"A slice of {size} elements from {start} exceeds an axis of size {have}.",
+            f"a slice of {size} elements from {start} exceeds an axis of size {have}.",
             fix="Keep the slice within the axis; only slices with integer bounds are clipped.",
         )
     return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))

@@ -136,7 +136,7 @@ def infer_list_unstack(
     """Return the list type of the rows."""
     del context, count
     if not x.shape:
-        raise ShapeError("Expected an array of rank 1 or more, got a scalar.")
+        raise ShapeError("expected an array of rank 1 or more, got a scalar.")
     return ListType(TensorType(x.dtype, x.shape[1:]))
 
 

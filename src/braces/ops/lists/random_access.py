@@ -85,7 +85,7 @@ def check_value(context: InferenceContext, list: ListType, value: Type) -> None:
     """
     if list.element != value.map_sizes(context.unifier.resolve):
         raise DTypeError(
-            f"Expected an element of type {list.element} for {list}, got {value}.",
+            f"expected an element of type {list.element} for {list}, got {value}.",
             fix="Use one dtype and shape for all elements; br.cast and br.reshape help.",
         )
 

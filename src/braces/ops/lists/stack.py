@@ -332,7 +332,7 @@ def infer_list_push(
     """Return the type of the list."""
     del history
     if list.map_sizes(context.unifier.resolve).element != value:
-        raise DTypeError(f"Expected an element of type {list.element} for {list}, got {value}.")
+        raise DTypeError(f"expected an element of type {list.element} for {list}, got {value}.")
     return list
 
 

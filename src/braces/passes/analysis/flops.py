@@ -253,7 +253,7 @@ def check_sizes(program: ProgramDef, requested: Any) -> Mapping[str, int]:
     for name in sizes:
         if name not in known:
             raise UnknownNameError(
-                f"The program has no dimension `{name}`.", fix=suggest(name, known)
+                f"the program has no dimension `{name}`.", fix=suggest(name, known)
             )
     return sizes
 

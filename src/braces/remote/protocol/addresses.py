@@ -24,7 +24,7 @@ def parse_address(address: str) -> tuple[str, int]:
     good = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= LARGEST_PORT
     if not colon or not bare or not good or (":" in bare and bare == host):
         raise ProgramError(
-            f"Invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 127.0.0.1:7000."
+            f"invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 127.0.0.1:7000."
         )
     return bare, int(port)
 

@@ -87,7 +87,7 @@ class Link:
     def _exactly(self, count: int) -> bytes:
         data = self._reader.read(count)
         if len(data) < count:
-            raise ConnectionError("The other side closed the connection.")
+            raise ConnectionError("the other side closed the connection.")
         return data
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ def key_of(token: str) -> bytes:
     key = token.strip().encode() if isinstance(token, str) else b""  # pyright: ignore[reportUnnecessaryIsInstance]
     if len(key) < SHORTEST_TOKEN:
         raise ProgramError(
-            f"Invalid token; expected a string of at least {SHORTEST_TOKEN} characters.",
+            f"invalid token; expected a string of at least {SHORTEST_TOKEN} characters.",
             fix='Create one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
         )
     return key
@@ -89,7 +89,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     greeting = _read_exactly(link, len(GREETING) + NONCE_BYTES, until)
     if not greeting.startswith(GREETING):
         raise RemoteError(
-            f"The server at {address} is not a Braces worker, or has another version.",
+            f"the server at {address} is not a Braces worker, or has another version.",
             fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
         )
     ours = secrets.token_bytes(NONCE_BYTES)

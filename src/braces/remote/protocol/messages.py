@@ -54,7 +54,7 @@ def pack_message(message: Message) -> list[bytes | memoryview]:
     length = sum(map(len, pieces))
     if length > LARGEST_MESSAGE:
         raise ProgramError(
-            f"The message has {length} bytes; the maximum is {LARGEST_MESSAGE}.",
+            f"the message has {length} bytes; the maximum is {LARGEST_MESSAGE}.",
             fix="Send smaller batches, or a part of the program.",
         )
     return [length.to_bytes(LENGTH_BYTES, "little") + pieces[0], *pieces[1:]]
@@ -69,7 +69,7 @@ def frame_length(data: bytes) -> int:
     length = int.from_bytes(data, "little")
     if length > LARGEST_MESSAGE:
         raise FileFormatError(
-            f"The message has {length} bytes; the maximum is {LARGEST_MESSAGE}."
+            f"the message has {length} bytes; the maximum is {LARGEST_MESSAGE}."
         )
     return length
 
@@ -85,5 +85,5 @@ def unpack_message(data: bytes) -> Message:
     record = dict(file.record)
     kind = record.pop("message", None)
     if not isinstance(kind, str):
-        raise FileFormatError("The message has no kind.")
+        raise FileFormatError("the message has no kind.")
     return Message(kind, record, {name: file.read(name) for name in file.types})

@@ -79,7 +79,7 @@ class Process:
         if not address:
             self.end()
             raise RemoteError(
-                f"The process of the worker did not start: it {self.describe_end()}.",
+                f"the process of the worker did not start: it {self.describe_end()}.",
                 fix="See its standard error output.",
             )
         return address

@@ -40,7 +40,7 @@ class Session:
         steps = {LOAD: self._load, RUN: self._run, VALUES: self._values}
         try:
             if request.kind not in steps:
-                raise FileFormatError(f"Unknown request {request.kind!r:.80}.")
+                raise FileFormatError(f"unknown request {request.kind!r:.80}.")
             return Message(DONE, arrays=steps[request.kind](request))
         except Exception as error:  # the client decides whether to go on
             return Message(ERROR, as_record(error))
@@ -48,7 +48,7 @@ class Session:
     def _load(self, request: Message) -> dict[str, Any]:
         stored = request.arrays.get(PROGRAM)
         if stored is None or stored.dtype != np.uint8:
-            raise FileFormatError("The message has no program.")
+            raise FileFormatError("the message has no program.")
         executor = Executor(request.record.get("mode", ""), request.record.get("device"))
         program = Program.from_bytes(stored.tobytes())
         self.close()
@@ -58,13 +58,13 @@ class Session:
 
     def _run(self, request: Message) -> dict[str, Any]:
         if self._program is None or self._executor is None:
-            raise ProgramError("The worker has no program.", fix="Call worker.load(program).")
+            raise ProgramError("the worker has no program.", fix="Call worker.load(program).")
         state = request.arrays.get(DRAWN_FROM)
         if state is not None:
             self._scope.var(RANDOM_STATE).put(state)
         names, timeout_s = request.record.get("fetch"), request.record.get("timeout_s")
         if not is_list(names) or not all(isinstance(name, str) for name in names):
-            raise FileFormatError("The message has no list of fetches.")
+            raise FileFormatError("the message has no list of fetches.")
         feed = _variables(request)
         with cancelled_by(self.cancelled):
             results = self._executor.run(

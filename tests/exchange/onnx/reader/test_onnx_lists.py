@@ -146,7 +146,7 @@ def test_what_a_list_cannot_hold_is_said() -> None:
         br.from_onnx(parsed(text.format(first="x, n", more="Identity (s)")))
     with pytest.raises(
         br.ProgramError,
-        match=r"Expected an element of type f32\[2,3\] for list<f32\[2,3\]>, got i64",
+        match=r"expected an element of type f32\[2,3\] for list<f32\[2,3\]>, got i64",
     ):
         br.from_onnx(parsed(text.format(first="x", more="SequenceInsert (s, i)")))
     empty = text.format(first="x", more="Identity (s)").replace(

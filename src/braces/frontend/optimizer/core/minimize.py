@@ -135,7 +135,7 @@ class Optimizer(RecordedCall):
         if rates > 1 or not any(part.descends(param) for part in self.parts):
             names = [leaf.name for part in self.parts for leaf in part.leaves()]
             raise ProgramError(
-                f"A chain expects exactly one learning rate, got {rates or 'none'}.",
+                f"a chain expects exactly one learning rate, got {rates or 'none'}.",
                 given=", ".join(names) or "an empty chain",
                 fix="Use one optimizer, or br.optimizer.scale_by_learning_rate(0.1), in the "
                 "chain.",
@@ -175,7 +175,7 @@ def _check_pair(program: Builder, param: Var, grad: Any) -> None:
     _check_parameter(program, param)
     if not isinstance(grad, Var) or grad.type != param.type:
         raise GradientError(
-            f"The gradient of `{param.name}` must have the type of the parameter.",
+            f"the gradient of `{param.name}` must have the type of the parameter.",
             given=f"{param.name}: {param.type}   gradient: {grad!r:.80}",
             fix="Pass a variable with the dtype and shape of the parameter.",
         )

@@ -112,7 +112,7 @@ def _refuse_random_ops(ops: Sequence[Op]) -> None:
     for _, op in all_ops(Body((), (), {}, tuple(ops))):
         if is_random(op) and not is_in_inference_mode(op):
             raise ProgramError(
-                f"A line search requires a deterministic loss, but `{op.name}` draws new "
+                f"a line search requires a deterministic loss, but `{op.name}` draws new "
                 "random numbers in each evaluation.",
                 given=f"{op.name}: {op.type}",
                 fix="Draw independently of the parameters, as mask = br.random.bernoulli(...), "

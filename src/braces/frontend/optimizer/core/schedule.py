@@ -105,9 +105,9 @@ def _numbers(
     """Return a JAX function from counts of steps to numbers."""
     number_type = dtype_of(dtype)
     if not is_integer(counts):
-        raise DTypeError(f"A schedule expects an integer step count, got {counts_type}.")
+        raise DTypeError(f"a schedule expects an integer step count, got {counts_type}.")
     if not is_float(number_type) or number_type.kind == "c":
-        raise DTypeError(f"A schedule supports real floating dtypes, got {number_type}.")
+        raise DTypeError(f"a schedule supports real floating dtypes, got {number_type}.")
 
     def number(count: Any) -> Any:
         numpy: Any = jnp  # its own types are not all known

@@ -120,7 +120,7 @@ class OptimizerState:
         for index in traced.read:
             if first_values[index] is None:
                 raise ProgramError(
-                    f"The initial state of `{self.leaves[0].name}` depends on a value that the "
+                    f"the initial state of `{self.leaves[0].name}` depends on a value that the "
                     "startup program does not set.",
                     given=f"{leaves[index]!r}",
                     fix="Compute the initial state from constants, initial values of "
@@ -263,7 +263,7 @@ def _call_schedule(schedule: Any, steps: Var, dtype: DType) -> Any:
         raise
     except Exception as error:
         raise ProgramError(
-            f"The schedule raised an error: {error!s:.200}",
+            f"the schedule raised an error: {error!s:.200}",
             fix="Compute with operators on the step count, a variable; or wrap a function of "
             "jax.numpy in br.optimizer.Schedule(function).",
         ) from error
@@ -272,12 +272,12 @@ def _call_schedule(schedule: Any, steps: Var, dtype: DType) -> Any:
 def _scalar(value: Any) -> Var:
     if not isinstance(value, Var):
         raise DTypeError(
-            f"The schedule must return a scalar variable, got {value!r:.80}.",
+            f"the schedule must return a scalar variable, got {value!r:.80}.",
             fix="Return a variable that is computed from the step count.",
         )
     if value.shape:
         raise ShapeError(
-            "A learning rate must be a scalar.",
+            "a learning rate must be a scalar.",
             given=f"{value.name}: {value.type}",
             fix="Reduce it, for example with br.mean.",
         )

@@ -132,7 +132,7 @@ def _explain_missing_loss(objective: Objective | None) -> Generator[None]:
         if objective is not None or "keyword-only" not in str(error):
             raise
         raise ProgramError(
-            f"The transformation requires the loss: {error!s:.200}",
+            f"the transformation requires the loss: {error!s:.200}",
             fix="Use minimize(loss) instead of apply_gradients.",
         ) from error
 
@@ -159,7 +159,7 @@ def _cast_like(tree: Tree, template: Tree) -> Tree:
         array = numpy.asarray(value)
         if array.shape != other.shape:
             raise ShapeError(
-                "The transformation changes the shape of an update or of its state.",
+                "the transformation changes the shape of an update or of its state.",
                 given=f"before: {other.shape}   after: {array.shape}",
             )
         return array.astype(other.dtype)
@@ -168,7 +168,7 @@ def _cast_like(tree: Tree, template: Tree) -> Tree:
     before, after = trees.structure(template), trees.structure(tree)
     if before != after:
         raise ProgramError(
-            "The transformation changes the tree structure of its state.",
+            "the transformation changes the tree structure of its state.",
             given=f"before: {before}   after: {after}",
             fix="Return the same tree structure from `init` and `update`.",
         )

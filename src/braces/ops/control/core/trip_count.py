@@ -16,12 +16,12 @@ def infer_trip_count(
     """Return the trip count on which all scanned inputs agree."""
     sizes = [t.shape[0] for t in sliced if isinstance(t, TensorType) and t.shape]
     if len(sizes) != len(sliced):
-        raise ShapeError("A step input cannot be a scalar.", fix="Add a step axis.")
+        raise ShapeError("a step input cannot be a scalar.", fix="Add a step axis.")
     if length is not None:
         sizes.append(length)
     if not sizes:
         raise ShapeError(
-            "The number of steps is unknown.", fix="Pass steps=, or call add_input first."
+            "the number of steps is unknown.", fix="Pass steps=, or call add_input first."
         )
     first = sizes[0]
     for size in sizes[1:]:
@@ -34,5 +34,5 @@ def infer_trip_count(
 def infer_slice_type(source: Type) -> TensorType:
     """Return the type of a scanned input in one iteration."""
     if not isinstance(source, TensorType) or not source.shape:
-        raise ShapeError(f"A step input cannot be of type {source}.", fix="Add a step axis.")
+        raise ShapeError(f"a step input cannot be of type {source}.", fix="Add a step axis.")
     return TensorType(source.dtype, source.shape[1:])

@@ -143,7 +143,7 @@ class LoopOp(BlockOp):
             stacked = tuple(_stack_type(trips, row) for row in rows)
         elif rows or sliced:
             raise ProgramError(
-                "A loop with a data-dependent trip count has no step inputs or stacked outputs."
+                "a loop with a data-dependent trip count has no step inputs or stacked outputs."
             )
         if isinstance(cond, Body):
             _check_bool(cond, *result_types(cond, outer, context))
@@ -232,7 +232,7 @@ def _limit_text(limit: object) -> str:
 def _check_memory(context: InferenceContext, param: str, before: Type, after: Type) -> None:
     if not unifies(before, after, context.unifier):
         raise ShapeError(
-            f"Memory `{param}` changes its type between iterations.",
+            f"memory `{param}` changes its type between iterations.",
             given=f"init: {before}   update: {after}",
             fix="Use the dtype and shape of the initial value for the update; br.cast helps.",
         )
@@ -241,7 +241,7 @@ def _check_memory(context: InferenceContext, param: str, before: Type, after: Ty
 def _check_finals(memories: int, finals: int) -> None:
     if memories != finals:
         raise ProgramError(
-            f"The loop has {memories} memories and {finals} final values.",
+            f"the loop has {memories} memories and {finals} final values.",
             fix="Bind the last value of each memory in `final`.",
         )
 
@@ -249,13 +249,13 @@ def _check_finals(memories: int, finals: int) -> None:
 def _check_count(count: Sequence[Type]) -> None:
     for type_ in count:
         if not isinstance(type_, TensorType) or type_.shape or not is_integer(type_.dtype):
-            raise ShapeError(f"The trip count must be an integer scalar, got {type_}.")
+            raise ShapeError(f"the trip count must be an integer scalar, got {type_}.")
 
 
 def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
     if cond != body:
         raise ProgramError(
-            "The condition and the body of a loop name its memories differently.",
+            "the condition and the body of a loop name its memories differently.",
             given=f"cond: {', '.join(cond)}   body: {', '.join(body)}",
             fix="Use the same names in the same order.",
         )
@@ -264,7 +264,7 @@ def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
 def _check_bool(cond: Body, type_: Type) -> None:
     if type_ != TensorType(BOOL, ()):
         raise ShapeError(
-            "The condition of a loop must be a bool scalar.",
+            "the condition of a loop must be a bool scalar.",
             given=f"{cond.results[0]}: {type_}",
             fix="Reduce it with br.all or br.any.",
         )
@@ -272,7 +272,7 @@ def _check_bool(cond: Body, type_: Type) -> None:
 
 def _stack_type(length: Size, row: Type) -> TensorType:
     if not isinstance(row, TensorType):
-        raise ShapeError("A list cannot be a stacked output of a loop.")
+        raise ShapeError("a list cannot be a stacked output of a loop.")
     return TensorType(row.dtype, (length, *row.shape))
 
 

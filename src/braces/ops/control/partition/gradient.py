@@ -147,7 +147,7 @@ def _return_cotangents(d: VjpContext, case: _CaseGradient, names: Sequence[str])
 def _refuse_list(name: str, type_: Type) -> None:
     if isinstance(type_, ListType):
         raise GradientError(
-            "A row-wise branch is not differentiable with respect to a list that it reads.",
+            "a row-wise branch is not differentiable with respect to a list that it reads.",
             given=f"{name}: {type_}",
             fix="Read the elements before the branch, and use them in it.",
         )

@@ -138,7 +138,7 @@ class PartitionOp(BlockOp):
         for type_ in (*types["masks"], *types.get("rows", ())):
             if not isinstance(type_, TensorType) or not type_.shape:
                 raise ShapeError(
-                    f"An operand of a row-wise branch requires a batch axis, got {type_}."
+                    f"an operand of a row-wise branch requires a batch axis, got {type_}."
                 )
             size = type_.shape[0]
             problem = f"Batch sizes of a row-wise branch differ: {total} and {size}."
@@ -223,20 +223,20 @@ def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
     masks, rows = types.get("masks", ()), types.get("rows", ())
     if not len(op.bodies()) == len(declaration.counts) == len(masks) or not masks:
         raise ProgramError(
-            "A row-wise branch requires a mask and a count for each case, and one case."
+            "a row-wise branch requires a mask and a count for each case, and one case."
         )
     for mask in masks:
         if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
-            raise ShapeError(f"A mask of a row-wise branch must be bool[batch], got {mask}.")
+            raise ShapeError(f"a mask of a row-wise branch must be bool[batch], got {mask}.")
     if declaration.outs != declaration.bound:
-        raise ProgramError("The number of outputs of a row-wise branch differs from `outs`.")
+        raise ProgramError("the number of outputs of a row-wise branch differs from `outs`.")
     if any(not 0 <= i < len(rows) for i in declaration.linear):
         raise ProgramError("`linear` has an index that is out of range.")
     any_size = not declaration.compact  # all rows, however many
     sizes = (n for n in declaration.counts if isinstance(n, int | Dim))
     valid_counts = [n for n in sizes if any_size or isinstance(n, int) or n.name]
     if len(valid_counts) != len(masks):
-        raise ProgramError("The batch size of a case must be an integer or a named dimension.")
+        raise ProgramError("the batch size of a case must be an integer or a named dimension.")
     return tuple(valid_counts)
 
 
@@ -247,7 +247,7 @@ def _row_types(rows: Sequence[TensorType], count: Size) -> list[TensorType]:
 def _drop_row_axis(type_: Type, count: Size) -> TensorType:
     if not isinstance(type_, TensorType) or not type_.shape or type_.shape[0] != count:
         raise ShapeError(
-            "The leading axis of an output of a row-wise branch is not the batch axis: "
+            "the leading axis of an output of a row-wise branch is not the batch axis: "
             f"{type_}.",
             fix=f"Add an output with the leading axis {count}: compute it from a result of "
             "add_input, or in br.cond from operands, not from the whole batch.",
@@ -260,7 +260,7 @@ def _check_agreement(
 ) -> None:
     if len(first) != len(second):
         raise ShapeError(
-            f"Branches have {len(first)} and {len(second)} outputs.",
+            f"branches have {len(first)} and {len(second)} outputs.",
             fix="Add the same number of outputs in every branch.",
         )
     for position, (a, b) in enumerate(zip(first, second, strict=True)):

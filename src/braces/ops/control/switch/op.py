@@ -82,10 +82,10 @@ class SwitchOp(BlockOp):
         """All cases return the same number of values, of the same types."""
         (index,) = types["index"]
         if not isinstance(index, TensorType) or index.shape or not is_integer(index.dtype):
-            raise ShapeError("The index of a switch must be an integer scalar.")
+            raise ShapeError("the index of a switch must be an integer scalar.")
         case_types = [result_types(body, outer, context) for body in cases_in(attrs)]
         if not case_types:
-            raise ProgramError("A switch needs at least one case.")
+            raise ProgramError("a switch needs at least one case.")
         for number, types_of_case in enumerate(case_types[1:], 1):
             _check_same(context, case_types[0], types_of_case, number)
         return {"out": case_types[0]}
@@ -175,7 +175,7 @@ def _check_same(
 ) -> None:
     if len(first) != len(other):
         raise ProgramError(
-            f"Case 0 has {len(first)} outputs, case {number} has {len(other)}.",
+            f"case 0 has {len(first)} outputs, case {number} has {len(other)}.",
             fix="Add the same number of outputs in every branch.",
         )
     for position, (a, b) in enumerate(zip(first, other, strict=True)):
