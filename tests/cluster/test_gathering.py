@@ -79,7 +79,7 @@ def test_processes_with_other_versions_are_refused_in_all_with_the_same_words(
     one, two, three = places(3, address)
     others = {**FACTS, "version of jax": "0.10.1"}
     said = refused([go(one), go(two, others), go(three)])
-    assert "do not have the same version of jax" in said
+    assert "the version of jax differs between processes" in said
     assert "processes 0 and 2: 0.10.2; process 1: 0.10.1" in said
 
 

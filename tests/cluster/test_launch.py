@@ -373,7 +373,7 @@ def check_trained(logs: list[str]) -> None:
     np.testing.assert_allclose(found, alone(), rtol=1e-6)
     assert len({tuple(refusals(text)) for text in logs}) == 1
     bad, other, rows = refusals(logs[0])
-    assert bad.startswith("IndexRangeError: An id of an embedding is out of range.")
+    assert bad.startswith("IndexRangeError: An embedding id is out of range.")
     for error, told in ((other, ("program", 16)), (rows, ("program", 32))):
         assert error.startswith(f"ClusterError: the {told[0]} differs between processes.")
         assert re.search(

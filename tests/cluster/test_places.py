@@ -118,13 +118,13 @@ def test_processes_that_see_all_devices_of_a_machine_take_one_each() -> None:
     [
         ({"BRACES_PROCESS_INDEX": "two"}, "variable BRACES_PROCESS_INDEX, got 'two'"),
         ({"BRACES_PROCESS_INDEX": "-1"}, "variable BRACES_PROCESS_INDEX, got '-1'"),
-        ({"BRACES_PROCESS_INDEX": "2"}, "Process index 2 is out of range for 2 processes"),
+        ({"BRACES_PROCESS_INDEX": "2"}, "process index 2 is out of range for 2 processes"),
         ({"BRACES_PROCESS_COUNT": "70000"}, "maximum count is 65536"),
         ({"BRACES_PROCESS_COUNT": "9" * 40}, "variable BRACES_PROCESS_COUNT, got '99"),
-        ({"BRACES_ADDRESS": "here"}, "Invalid address 'here'"),
-        ({"BRACES_ADDRESS": "here:0"}, "Invalid address 'here:0'"),
-        ({"BRACES_ADDRESS": "here:99999"}, "Invalid address 'here:99999'"),
-        ({"BRACES_ADDRESS": f"here:{'1' * 5000}"}, "Invalid address 'here:1111"),
+        ({"BRACES_ADDRESS": "here"}, "invalid address 'here'"),
+        ({"BRACES_ADDRESS": "here:0"}, "invalid address 'here:0'"),
+        ({"BRACES_ADDRESS": "here:99999"}, "invalid address 'here:99999'"),
+        ({"BRACES_ADDRESS": f"here:{'1' * 5000}"}, "invalid address 'here:1111"),
     ],
 )
 def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:

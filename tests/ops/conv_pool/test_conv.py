@@ -74,8 +74,8 @@ def test_a_bias_must_have_the_output_channels() -> None:
         ((1, 3, 8, 8), {"stride": 0}, "`stride` must be at least 1"),
         ((1, 3, 8, 8), {"stride": (1, 1, 1)}, "`stride` has 3 entries for 2 spatial axes"),
         ((1, 3, 8, 8), {"padding": -1}, "`padding` must be at least 0"),
-        ((1, 3, 8, 8), {"padding": "full"}, "Unknown padding 'full'"),
-        ((1, 3, 8, 8), {"layout": "CHWN"}, "Unknown layout 'CHWN'"),
+        ((1, 3, 8, 8), {"padding": "full"}, "unknown padding 'full'"),
+        ((1, 3, 8, 8), {"layout": "CHWN"}, "unknown layout 'CHWN'"),
         ((1, 3, 8, 8), {"groups": 0}, "invalid groups=0"),
     ],
 )

@@ -42,7 +42,7 @@ def test_symbolic_sizes_are_those_of_what_a_convolution_made_smaller() -> None:
         ({"output_padding": -1}, "`output_padding` must be at least 0"),
         ({"output_padding": 1, "padding": "same"}, "output_padding is not supported"),
         ({"padding": 4}, "less than 1 for an axis of size 5"),
-        ({"layout": "NCW"}, "Unknown layout 'NCW'"),
+        ({"layout": "NCW"}, "unknown layout 'NCW'"),
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_written(
