@@ -40,6 +40,8 @@ VAGUE_MESSAGE = re.compile(
 )
 """Clauses and verbs of speech in place of the terms of compilers and array libraries."""
 VAGUE_MESSAGES = 0  # must not rise
+CAPITALIZED = re.compile(r"[A-Z][a-z]*[,:;]?")
+PROPER_NAMES = {"Braces", "Python", "Ray"}
 LOCALS = {"found": 0, "given": 11, "made": 0, "one": 1}
 """Numbers of today. They may fall, and must not rise."""
 
@@ -75,15 +77,28 @@ def message_text(node: ast.expr) -> str:
             return "{}"
 
 
+@cache
+def calls() -> Sequence[tuple[str, ast.Call]]:
+    """The calls, with the last part of the name that is called."""
+    found = (node for node in nodes() if isinstance(node, ast.Call))
+    return [(ast.unparse(call.func).rpartition(".")[2], call) for call in found]
+
+
 def messages() -> Iterator[str]:
     """The literal texts of errors, and of the notes of passes."""
-    for call in (node for node in nodes() if isinstance(node, ast.Call)):
-        name = ast.unparse(call.func).rpartition(".")[2]
+    for name, call in calls():
         texts = [each.value for each in call.keywords if each.arg in ("what", "given", "fix")]
         if name in errors.__all__:
             yield from map(message_text, [*call.args[:1], *texts])
         elif name == "note":
             yield from map(message_text, call.args[1:])
+
+
+def problems() -> Iterator[str]:
+    """The literal texts with which errors begin."""
+    for name, call in calls():
+        if name in errors.__all__:
+            yield from map(message_text, call.args[:1])
 
 
 def docstrings() -> list[str]:
@@ -153,6 +168,12 @@ def test_messages_use_terms() -> None:
     assert len(texts) > 1500
     vague = [text for text in texts if VAGUE_MESSAGE.search(text)]
     assert len(vague) <= VAGUE_MESSAGES, vague
+
+
+def test_problems_begin_in_lower_case() -> None:
+    """Only a name, as that of a class or of another project, begins with a capital letter."""
+    first = [text.partition(" ")[0] for text in problems() if " " in text]
+    assert {word for word in first if CAPITALIZED.fullmatch(word)} <= PROPER_NAMES
 
 
 def test_few_functions_have_general_names() -> None:

@@ -277,7 +277,7 @@ class Layout:
         for axis, (size, axes) in enumerate(zip(shape, spec, strict=True)):
             if not self.divides(size, axes):
                 raise LayoutError(
-                    f"Axis {axis} of `{name}` cannot be sharded evenly on "
+                    f"axis {axis} of `{name}` cannot be sharded evenly on "
                     f"{self.mesh.size(axes)} devices.",
                     given=given,
                     fix=f"Use a multiple of {self.mesh.size(axes)}, or do not shard the axis.",

@@ -38,7 +38,7 @@ def format_monomial(monomial: Sequence[object]) -> str:
 def _term_text(monomial: Sequence[object], factor: int) -> str:
     if abs(factor) > LARGEST_NUMBER or len(monomial) > HIGHEST_POWER:
         raise ShapeError(
-            f"Term {factor}*{format_monomial(monomial[:4]):.80}… of a size is too large.",
+            f"term {factor}*{format_monomial(monomial[:4]):.80}… of a size is too large.",
             fix=f"Use coefficients of at most 63 bits, and at most {HIGHEST_POWER} factors.",
         )
     powers = [f"{a}^{n}" if n > 1 else str(a) for a, n in Counter(monomial).items()]

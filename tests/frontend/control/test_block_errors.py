@@ -226,7 +226,7 @@ def test_a_block_is_written_once(prog: br.Program) -> None:
 @pytest.mark.parametrize(
     ("names", "parts"),
     [
-        (["w"], ["Output 0 differs", "f32[4,3]", "f32[batch,4]", "br.cast"]),
+        (["w"], ["output 0 differs", "f32[4,3]", "f32[batch,4]", "br.cast"]),
         (["x", "x"], ["Case 0 has 2 outputs", "case 1 has 1", "same number"]),
     ],
 )

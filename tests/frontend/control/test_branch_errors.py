@@ -70,7 +70,7 @@ def test_branches_agree_in_dtype(prog: br.Program) -> None:
         branch(choice.false_block(), br.cast(get("x"), "float64"))
         choice()
 
-    parts = ["Output 0 differs", "f32[batch,4]", "f64[batch,4]", "br.cast"]
+    parts = ["output 0 differs", "f32[batch,4]", "f64[batch,4]", "br.cast"]
     refuse_here(prog, br.BracesError, in_transaction(build), *parts)
 
 

@@ -122,5 +122,6 @@ def test_what_does_not_fit_is_refused_where_it_is_written(
 def test_places_need_an_order() -> None:
     with br.Program():
         x = br.data("x", [1, 2, 6], dtype="complex64")
-        with pytest.raises(DTypeError, match="max_pool_with_indices1d is not defined for complex"):
+        message = "max_pool_with_indices1d is not defined for complex"
+        with pytest.raises(DTypeError, match=message):
             br.layers.max_pool_with_indices1d(x, window=2)

@@ -172,7 +172,7 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
     if not is_in_range(size, index):
         is_static = isinstance(size, int)
         raise IndexRangeError(
-            f"Index {index} is out of range on axis {axis}, "
+            f"index {index} is out of range on axis {axis}, "
             + (
                 f"which has size {size}."
                 if is_static

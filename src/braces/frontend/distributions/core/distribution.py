@@ -110,7 +110,7 @@ class Distribution(ABC):
     def without(self, what: str) -> ProgramError:
         """Return the error for a method without a closed form, with its alternative."""
         name = type(self).__name__
-        return ProgramError(f"The {what} of {name} has no closed form.", fix=MONTE_CARLO[what])
+        return ProgramError(f"the {what} of {name} has no closed form.", fix=MONTE_CARLO[what])
 
     # ---- draws -------------------------------------------------------------------------------
 

@@ -266,7 +266,7 @@ def _check_agreement(
     for position, (a, b) in enumerate(zip(first, second, strict=True)):
         if not unifies(a, b, context.unifier):
             raise ShapeError(
-                f"Output {position} differs between branches.",
+                f"output {position} differs between branches.",
                 given=f"batch elements of {a} and of {b}",
                 fix="Use one dtype and shape in both branches; br.cast and br.reshape help.",
             )

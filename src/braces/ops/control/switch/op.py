@@ -181,7 +181,7 @@ def _check_same(
     for position, (a, b) in enumerate(zip(first, other, strict=True)):
         if not unifies(a, b, context.unifier):
             raise ShapeError(
-                f"Output {position} differs between branches.",
+                f"output {position} differs between branches.",
                 given=f"case 0: {a}   case {number}: {b}",
                 fix="Use one dtype and shape in all branches; br.cast and br.reshape help.",
             )
