@@ -227,7 +227,7 @@ def test_a_block_is_written_once(prog: br.Program) -> None:
     ("names", "parts"),
     [
         (["w"], ["output 0 differs", "f32[4,3]", "f32[batch,4]", "br.cast"]),
-        (["x", "x"], ["Case 0 has 2 outputs", "case 1 has 1", "same number"]),
+        (["x", "x"], ["case 0 has 2 outputs", "case 1 has 1", "same number"]),
     ],
 )
 def test_branches_agree(prog: br.Program, names: list[str], parts: list[str]) -> None:
