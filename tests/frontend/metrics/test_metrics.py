@@ -217,7 +217,7 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
             br.ProgramError,
             "a precision between 0 and 1, got 2.0",
         ),
-        (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "takes a variable"),
+        (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "expects a variable, got 3.0"),
         (
             lambda x, n: br.metrics.mean(n, n + 1j),
             br.DTypeError,
