@@ -99,16 +99,17 @@ def _pool_adaptively(
     return compose_block(name or what, build)
 
 
-def _adaptive_avg_pool(rank: int):
+def _adaptive_pool(rank: int, kind: str, op_type: str, title: str):
     @transactional
-    @name_for_rank(rank)
-    def adaptive_avg_pool(
+    @name_for_rank(rank, f"adaptive_{kind}_pool", kind=kind, op=op_type, title=title)
+    def adaptive_pool(
         x: Any, size: Sizes, *, layout: str = CHANNELS_FIRST[rank], name: str = ""
     ) -> Var:
-        """Adaptive average pooling: the means of parts of $axes, to a given output size.
+        """Adaptive $title pooling of $axes to a given output size.
 
-        Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to
-        `ceil((i + 1) * size / n)`; parts overlap if `n` does not divide `size`.
+        Each element of the result is the $op of a part. Part `i` of `n` of an axis of `size`
+        numbers goes from `floor(i * size / n)` to `ceil((i + 1) * size / n)`; parts overlap if
+        `n` does not divide `size`.
 
         Args:
             x: number[n, c, *space], or in the order of `layout`.
@@ -124,34 +125,20 @@ def _adaptive_avg_pool(rank: int):
             >>> import braces as br
             >>> with br.Program():
             ...     x = br.data("x", ["b", 3, 7, 8])
-            ...     print(br.layers.adaptive_avg_pool2d(x, [2, 4]).type)
+            ...     print(br.layers.adaptive_${kind}_pool2d(x, [2, 4]).type)
             f32[b,3,2,4]
         """
-        return _pool_adaptively("avg", "mean", rank, x, size, layout, name)
+        return _pool_adaptively(kind, op_type, rank, x, size, layout, name)
 
-    return adaptive_avg_pool
-
-
-adaptive_avg_pool1d = _adaptive_avg_pool(1)
-adaptive_avg_pool2d = _adaptive_avg_pool(2)
-adaptive_avg_pool3d = _adaptive_avg_pool(3)
+    return adaptive_pool
 
 
-def _adaptive_max_pool(rank: int):
-    @transactional
-    @name_for_rank(rank)
-    def adaptive_max_pool(
-        x: Any, size: Sizes, *, layout: str = CHANNELS_FIRST[rank], name: str = ""
-    ) -> Var:
-        """Adaptive max pooling: the maxima of parts; see `adaptive_avg_pool${rank}d`."""
-        return _pool_adaptively("max", "max", rank, x, size, layout, name)
-
-    return adaptive_max_pool
-
-
-adaptive_max_pool1d = _adaptive_max_pool(1)
-adaptive_max_pool2d = _adaptive_max_pool(2)
-adaptive_max_pool3d = _adaptive_max_pool(3)
+adaptive_avg_pool1d = _adaptive_pool(1, "avg", "mean", "average")
+adaptive_avg_pool2d = _adaptive_pool(2, "avg", "mean", "average")
+adaptive_avg_pool3d = _adaptive_pool(3, "avg", "mean", "average")
+adaptive_max_pool1d = _adaptive_pool(1, "max", "max", "max")
+adaptive_max_pool2d = _adaptive_pool(2, "max", "max", "max")
+adaptive_max_pool3d = _adaptive_pool(3, "max", "max", "max")
 
 
 # ---- global ----------------------------------------------------------------------------------

@@ -68,20 +68,27 @@ def specialize_for_rank(
     return name_for_rank(rank)(run_kernel)
 
 
-def name_for_rank(rank: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def name_for_rank(
+    rank: int, name: str = "", **words: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function for a number of spatial axes: complete its name and its docstring.
 
     The example of the docstring is one for two spatial axes; other functions have none.
+
+    Args:
+        rank: The number of spatial axes.
+        name: The name without the number; by default that of the function.
+        words: Further words of the template, with their replacements.
     """
     layouts = {"first": CHANNELS_FIRST[rank], "last": CHANNELS_LAST[rank]}
-    words = {"axes": NUMBERS[rank], "rank": str(rank), **layouts}
+    words |= {"axes": NUMBERS[rank], "rank": str(rank), **layouts}
 
-    def name(function: Callable[P, R]) -> Callable[P, R]:
+    def complete(function: Callable[P, R]) -> Callable[P, R]:
+        function.__name__ = function.__qualname__ = f"{name or function.__name__}{rank}d"
         template = inspect.getdoc(function) or ""
         if rank != 2:
             template = template.partition("\n\nExample:")[0]
         function.__doc__ = Template(template).substitute(words)
-        function.__name__ = function.__qualname__ = f"{function.__name__}{rank}d"
         return function
 
-    return name
+    return complete
