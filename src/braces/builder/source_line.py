@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.builder import current_program
@@ -65,6 +66,11 @@ def user_line() -> str | None:
     return None if source is None else str(source)
 
 
+def _wraps_no_function(function: Any) -> bool:
+    """Return whether a decorated object is an operator, or another object without code."""
+    return not isinstance(function.__wrapped__, FunctionType)
+
+
 def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function: coerce its arguments, and add the user's line to errors.
 
@@ -77,7 +83,7 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
         if kind.removesuffix(" | None") in KINDS and name != "return"
     }
     call: Callable[..., R] = function
-    code = inspect.unwrap(function).__code__
+    code = inspect.unwrap(function, stop=_wraps_no_function).__code__
     names = code.co_varnames[: code.co_argcount]
 
     def coerce(name: str, value: Any) -> Any:

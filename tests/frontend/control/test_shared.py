@@ -31,6 +31,18 @@ def test_a_layer_is_shared_by_calling_it_again(mode: str) -> None:
     np.testing.assert_allclose(got_grad, want, rtol=1e-5)
 
 
+def test_annotations_of_a_users_function_convert_no_argument() -> None:
+    def scaled(x: Any, by: Any) -> Any:
+        return br.tanh(x) * by
+
+    with br.Program():
+        x = br.data("x", [3])
+        for annotation in (int, "int", "int | None", br.Var):
+            scaled.__annotations__ = {"x": br.Var, "by": annotation}
+            assert str(br.shared(scaled)(x, by=x).type) == "f32[3]"
+            assert str(br.shared(scaled)(x, x).type) == "f32[3]"
+
+
 BLOCKS = [
     "conv_lstm",
     "gru",

@@ -388,5 +388,5 @@ def test_bad_draws_are_refused_and_leave_no_trace(
 def test_a_variable_called_random_state_is_in_the_way() -> None:
     with br.Program():
         br.parameter("random_state", [3])
-        with pytest.raises(br.ProgramError, match="another name"):
+        with pytest.raises(br.ProgramError, match="reserved name of the random state"):
             br.random.normal([3])

@@ -47,7 +47,7 @@ def test_a_mode_that_there_is_not_names_the_nearest() -> None:
     with br.Program() as program:
         x = br.data("x", ["n"])
         before = str(program)
-        with pytest.raises(ShapeError, match="no mode 'reflected'") as wrong:
+        with pytest.raises(ShapeError, match="unknown mode 'reflected'") as wrong:
             br.pad(x, 1, mode="reflected")
         assert str(program) == before
     assert "Did you mean `reflect`?" in str(wrong.value)

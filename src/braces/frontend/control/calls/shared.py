@@ -29,6 +29,9 @@ from braces.frontend.control.block import PlainBlock, block, check_block_name
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.pytree import match_structure, tree_leaves, tree_unflatten
 
+NAMED = ("__module__", "__name__", "__qualname__", "__doc__")
+"""Attributes that a shared function has of the user's; its annotations convert no argument."""
+
 __all__ = ["shared"]
 
 
@@ -181,7 +184,7 @@ def shared(
     check_block_name(block_name)
 
     @transactional
-    @functools.wraps(function)
+    @functools.wraps(function, assigned=NAMED)
     def shares(*args: Any, **options: Any) -> Any:
         program = current_program()
         arguments = _with_variables((args, options))
