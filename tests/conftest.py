@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from tests.plugins import rollback
 from tests.plugins.mlir_context import shared_contexts
 from tests.plugins.serialization import Noted

@@ -15,7 +15,7 @@ import pytest
 import braces as br
 from braces import hints
 from braces.define import decorator
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.frontend.control import if_else, rnn, while_loop
 from braces.homes import MODULES
 from braces.ir import records

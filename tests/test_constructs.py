@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.ir.views import VIEWS
 from braces.passes.cleanup.loop_invariant_code_motion import REPEATED
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
 from braces.errors import close_names, did_you_mean, suggest
 from braces.exchange.paddle.rules import RULES as PADDLE
 from braces.exchange.torch.reader import advice_for
 from braces.exchange.torch.rules import RULES as TORCH
+from braces.extend.operators import OPS
 
 CLOSE = {
     "a letter is missing": ("los", "loss"),

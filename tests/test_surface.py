@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.frontend.core.functions import ALIASES, FUNCTIONS
 from braces.frontend.core.public_names import UNLISTED_NAMES
 from braces.hints import HINTS

@@ -12,9 +12,8 @@ import pytest
 import braces as br
 from braces.cli.main import COMMANDS, main
 from braces.errors import BracesError, ParseError, visible
-from braces.ir import serde
+from braces.extend.programs import parse_program, serde
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.text.parser import parse_program
 from tests.cli.saved_files import model
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\u202etxt.exe\u2066\u2028\u200f[bold]"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.ir.text.parser import parse_program
-from braces.passes.cleanup.prune import prune
+from braces import prune
+from braces.extend.programs import parse_program
 from braces.testing.gradients import (
     TOLERANCE,
     DerivativeProgram,

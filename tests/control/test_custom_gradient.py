@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import Op
-from braces.ir.walk import all_ops
+from braces.extend.programs import Op, all_ops
 from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized

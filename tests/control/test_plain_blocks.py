@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops, names_bound
+from braces.extend.programs import all_ops
+from braces.ir.walk import names_bound
 from braces.lazy import jax
 
 pytestmark = pytest.mark.unoptimized

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces import load_model
 from braces.cli.main import main
 from braces.demo import run
 from braces.demo.digits import Images, load_images
@@ -17,7 +18,6 @@ from braces.demo.model import Settings, build
 from braces.demo.progress import show_progress
 from braces.demo.train import train
 from braces.lazy import sklearn_datasets
-from braces.storage.model_files import load_model
 
 
 def quiet(epoch: int, loss: float, accuracy: float) -> None:

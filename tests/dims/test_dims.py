@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, reject, strategies as st
 
 import braces as br
+from braces import verify
 from braces.dims import (
     Dim,
     Size,
@@ -22,7 +23,6 @@ from braces.dims import (
     substitute,
 )
 from braces.errors import BracesError, ShapeError
-from braces.passes.verifier.program import verify
 
 NAMES: tuple[str, ...] = ("b", "t", "h.w", "n_0")
 B, T = Dim.named("b"), Dim.named("t")

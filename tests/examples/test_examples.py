@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from braces.viewer.payload import payload
 from examples import early_exit, hares_and_lynxes, sorting, speakers
 from examples.spelling import data as words, train as spelling

@@ -13,11 +13,11 @@ from google.protobuf.message import Message
 
 import braces as br
 import golden
-from braces.define.decorator import OPS
-from braces.dtypes import SHORT_NAMES, ListType
+from braces.extend.operators import OPS
+from braces.extend.programs import Body, all_bodies
+from braces.extend.types import SHORT_NAMES, ListType
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.records import VARIABLE_KINDS, Attr, Body
-from braces.ir.walk import all_bodies
+from braces.ir.records import VARIABLE_KINDS, Attr
 from braces.storage.tensor_file import open_tensors
 
 pytestmark = pytest.mark.unoptimized

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 
-from braces.dims import Dim, parse_size
-from braces.dtypes import SHORT_NAMES, ListType, TensorType
+from braces.extend.types import SHORT_NAMES, Dim, ListType, TensorType, parse_size
 from braces.ir.records import (
     ARGUMENT,
     CAPTURES,

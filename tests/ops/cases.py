@@ -13,16 +13,11 @@ from typing import Any
 import numpy as np
 
 import braces.ops  # noqa: F401 - registers the operators
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.define.decorator import OPS, OpDef
-from braces.dims import Dim, Size, parse_size, substitute
-from braces.dtypes import FLOAT64, DType, TensorType, parse_type
-from braces.frontend.core.variables import data
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.program import Program
-from braces.runtime.executor import Executor
-from braces.scope import Scope
+from braces import Executor, Program, Scope, Var, data, gradients
+from braces.dtypes import parse_type
+from braces.extend.building import apply
+from braces.extend.operators import OPS, OpDef
+from braces.extend.types import FLOAT64, Dim, DType, Size, TensorType, parse_size, substitute
 from tests.ops.reference import SIZES, Reference, Values, collect, is_float, numbers
 
 REFERENCES = collect()

@@ -10,10 +10,8 @@ from typing import Any
 
 import jax
 
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.runtime.executor import Executor
+from braces import Executor, Var, gradients
+from braces.extend.building import apply
 from tests.ops.cases import (
     Built,
     Case,

@@ -8,7 +8,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from braces.ir.text.printer import print_program
+from braces.extend.programs import print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.registry import MAKERS, PASSES
 from braces.passes.verifier.program import check

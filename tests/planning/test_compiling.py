@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from braces.planning.compiled_run import compile_and_report
 from braces.planning.report import PlanReport
 from tests.support.sharded_models import (

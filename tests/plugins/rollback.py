@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from braces.builder.builder import Builder
-from braces.builder.symbol_table import SymbolTable
+from braces.extend.building import Builder, SymbolTable
 
 Methods = dict[tuple[type, str], Callable[..., Any]]
 _BUILDER, _TABLE = Builder.snapshot, SymbolTable.mark

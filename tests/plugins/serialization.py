@@ -15,12 +15,10 @@ from typing import Any
 from unittest import mock
 
 import braces as br
-from braces.ir.fingerprint import fingerprint
-from braces.ir.records import ProgramDef
+from braces import fingerprint
+from braces.extend.constructs import view_of
+from braces.extend.programs import ProgramDef, all_ops, print_program
 from braces.ir.serde import program_to_bytes
-from braces.ir.text.printer import print_program
-from braces.ir.views import view_of
-from braces.ir.walk import all_ops
 from braces.passes.core.untrusted_input import op_versions
 
 

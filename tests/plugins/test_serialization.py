@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.text.parser import parse_program
-from braces.program import Program
+from braces import Program
+from braces.extend.programs import parse_program
 from tests.plugins.serialization import Noted
 
 LOSSY = "program { data x: f32[b]  y: f32[] = sum(x=x) }"  # reading fills in what is left out

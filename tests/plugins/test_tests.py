@@ -311,3 +311,36 @@ def test_modes_take_turns_where_operators_are_composed() -> None:
             cases.append(SimpleNamespace(nodeid=f"{test}[{mode}-{i}]"))
             cases[-1].callspec = SimpleNamespace(params={"mode": mode, "i": i})
         assert len(left_out(test, cases)) == left
+
+
+# ---- imports ---------------------------------------------------------------------------------
+
+PUBLIC = {"errors", "extend", "testing", "cli.main", "dtypes", "lazy", "target"}
+"""Modules of the package that all tests may import, besides `braces` itself."""
+ROOMS = {
+    "control": {"frontend", "ops"},
+    "frontend": {"builder", "hints", "homes"},
+    "ops": {"define"},
+    "random_programs": {"passes"},
+    "exchange": {"equivalents"},
+    "browser": {"viewer"},
+    "examples": {"viewer"},
+}
+"""Rooms of the package that tests of a folder are for, besides the room of that name."""
+OTHER_ROOMS = 52  # must not rise
+
+
+def test_tests_use_the_public_surface_of_other_rooms() -> None:
+    """Internals of a room are imported by its own tests; a suite of all rooms is exempt."""
+    found = [
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path, tree in trees().items()
+        if (room := path.relative_to(ROOT).parts[0]) not in ("plugins", "support")
+        and not room.endswith(".py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("braces.")
+        for inner in [(node.module or "").removeprefix("braces.")]
+        if inner not in PUBLIC
+        and inner.partition(".")[0] not in {room, *ROOMS.get(room, ()), *PUBLIC}
+    ]
+    assert len(found) <= OTHER_ROOMS, "\n".join(found)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import Body
-from braces.ir.text.parser import parse_program
-from braces.passes.autodiff.forward_mode import jvp
+from braces import jvp
+from braces.extend.programs import Body, parse_program
 from tests.random_programs.generate import Generated, feeds_of, generate
 from tests.random_programs.oracle import Reading, Refused
 from tests.support.comparison import near

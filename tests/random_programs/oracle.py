@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.ir.records import Body, Literal, Op, ProgramDef
-from braces.ir.text.parser import parse_program
+from braces.extend.programs import Body, Literal, Op, ProgramDef, parse_program
 from braces.passes.rows.mask_padding import mask_branches
 
 Values = dict[str, Any]

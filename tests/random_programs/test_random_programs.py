@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.text.parser import parse_program
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops, parse_program
 from tests.random_programs.agree import (
     check_gradients,
     check_laid_out,

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dtypes import COMPUTED, STORED
+from braces.dtypes import COMPUTED
+from braces.extend.types import STORED
 from tests.remote.workers import batches, connected, drawing, linear, ready, same, training
 
 pytestmark = pytest.mark.unoptimized

@@ -14,7 +14,7 @@ import numpy as np
 from jax._src import compiler
 
 import braces as br
-from braces.dtypes import TensorType
+from braces.extend.types import TensorType
 from tests.support.call_counts import files_of
 
 HERE = Path(__file__)

@@ -12,9 +12,8 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, FileFormatError, VerifyError
-from braces.ir import serde
+from braces.extend.programs import parse_program, serde
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.text.parser import parse_program
 
 FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_files.py"
 

@@ -15,7 +15,6 @@ import pytest
 import safetensors.numpy
 
 import braces as br
-from braces.dtypes import SHORT_NAMES
 from braces.errors import (
     DTypeError,
     FileFormatError,
@@ -24,6 +23,7 @@ from braces.errors import (
     UninitializedError,
     UnknownNameError,
 )
+from braces.extend.types import SHORT_NAMES
 from braces.storage import tensor_file
 from braces.storage.parameters import Loaded, load_parameters, save_parameters
 

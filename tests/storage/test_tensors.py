@@ -17,8 +17,9 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from braces.dtypes import COMPUTED, SHORT_NAMES, STORED
+from braces.dtypes import COMPUTED
 from braces.errors import FileFormatError, UnknownNameError
+from braces.extend.types import SHORT_NAMES, STORED
 from braces.storage import tensor_file
 from braces.storage.tensor_file import Array, open_tensors, write_tensors
 

@@ -12,10 +12,10 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 import braces as br
-from braces.dtypes import is_float
 from braces.exchange.onnx.runtime import session
+from braces.extend.programs import all_bodies
+from braces.extend.types import is_float
 from braces.ir.records import BLOCK
-from braces.ir.walk import all_bodies
 
 
 def run_model(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:

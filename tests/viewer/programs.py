@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import braces as br
 from braces.dtypes import parse_type
-from braces.ir.records import Body, Op, ProgramDef, Source, VarInfo
+from braces.extend.programs import Body, Op, ProgramDef, Source, VarInfo
 
 HOSTILE = '</script><!--<img src=x onerror="alert(1)">&lt;\u2028{{script}}{{style}}'
 F32 = parse_type("f32[4]")

@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.dtypes import parse_type
-from braces.ir.records import Body, Op, ProgramDef, VarInfo
+from braces.extend.programs import Body, Op, ProgramDef, VarInfo
 from braces.viewer.dot import quote
 
 HOSTILE = 'a"];}\\" digraph { b\n\\'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.ir.walk import all_bodies
+from braces.extend.programs import all_bodies
 from tests.viewer.graphs import layout
 from tests.viewer.programs import deep, many, nested, strange
 

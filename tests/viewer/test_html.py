@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.ir.records import Body, Op, ProgramDef, VarInfo
+from braces.extend.programs import Body, Op, ProgramDef, VarInfo
 from braces.viewer.html import program_html
 from tests.viewer.programs import F32, HOSTILE, many, nested, strange
 

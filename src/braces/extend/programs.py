@@ -2,8 +2,9 @@
 
 A program is immutable data. `Op` has a type, inputs and outputs by slot, and attributes;
 `Body` is a list of operators with parameters and results; `ProgramDef` is a whole program.
-Files are read with bounds on everything, and written to a temporary file that replaces the
-target at the end.
+`all_ops` and `all_bodies` walk nested bodies. `print_program` and `parse_program` write and
+read the text form. Files are read with bounds on everything, and written to a temporary file
+that replaces the target at the end.
 """
 
 from braces.ir import serde as serde
@@ -29,7 +30,14 @@ from braces.ir.records import (
     Source as Source,
     VarInfo as VarInfo,
 )
-from braces.ir.walk import producers as producers, resolve_body as resolve_body
+from braces.ir.text.parser import parse_program as parse_program
+from braces.ir.text.printer import print_program as print_program
+from braces.ir.walk import (
+    all_bodies as all_bodies,
+    all_ops as all_ops,
+    producers as producers,
+    resolve_body as resolve_body,
+)
 from braces.program import Program as Program
 from braces.runtime.inputs.feeds import convert_feed as convert_feed
 from braces.runtime.inputs.fetches import read_fetch as read_fetch

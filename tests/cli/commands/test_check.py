@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from braces.cli.main import main
-from braces.ir import serde
-from braces.ir.text.parser import parse_program
+from braces.extend.programs import parse_program, serde
 from tests.cli.saved_files import model, saved, training
 
 BAD = """

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces import verify
 from braces.cli.main import main
-from braces.passes.verifier.program import verify
 from tests.cli.saved_files import forward, saved, training
 
 

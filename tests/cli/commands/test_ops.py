@@ -11,7 +11,7 @@ import braces as br
 from braces.cli.commands.ops import signature
 from braces.cli.common.function_help import find_function
 from braces.cli.main import main
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from tests.support.layer_examples import LAYERS, LINES, public_layers
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import braces as br
+from braces import Program
 from braces.cli.main import main
 from braces.planning import planner
 from braces.planning.compiled_run import compile_and_report
 from braces.planning.request import PlanRequest, answer_text
-from braces.program import Program
 
 OPTIONS = ("--mesh", "data=2,model=2", "--dims", "batch=data", "--size", "batch=8")
 

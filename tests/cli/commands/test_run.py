@@ -14,7 +14,7 @@ import braces as br
 from braces.cli.common.feed_values import read_feeds
 from braces.cli.main import main
 from braces.dtypes import parse_type
-from braces.ir.records import DATA, VarInfo
+from braces.extend.programs import DATA, VarInfo
 from tests.cli.saved_files import forward, model, saved
 
 TEXT = """

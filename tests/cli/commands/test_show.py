@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 import braces as br
+from braces import save_model, save_parameters
 from braces.cli.main import main
-from braces.ir.text.parser import parse_program
+from braces.extend.programs import parse_program
 from braces.passes.registry import PASSES
-from braces.storage.model_files import save_model
-from braces.storage.parameters import save_parameters
 
 
 def nested() -> tuple[br.Program, br.Var]:

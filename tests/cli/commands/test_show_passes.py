@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import braces as br
+from braces import save_model, save_parameters
 from braces.cli.main import main
-from braces.storage.model_files import save_model
-from braces.storage.parameters import save_parameters
 
 STEPS = """
 program {

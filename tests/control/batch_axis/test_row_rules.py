@@ -12,10 +12,9 @@ import pytest
 
 import braces as br
 from braces.define.axes import axis_map, axis_rules
-from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
-from braces.ir.walk import all_ops
-from braces.runtime.plan.plan import Plan
+from braces.extend.operators import OPS, Plan
+from braces.extend.programs import all_ops
 
 pytestmark = pytest.mark.unoptimized
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis, is_row_wise
 
 pytestmark = pytest.mark.unoptimized

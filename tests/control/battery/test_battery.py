@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.text.parser import parse_program
-from braces.ir.views import LoopView
+from braces.extend.constructs import LoopView
+from braces.extend.programs import parse_program
 from braces.lower.xla.block_lowering import OpLowering
 from braces.testing.gradients import build_derivatives
 from tests.control.battery.programs import CASES

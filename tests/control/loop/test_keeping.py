@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import call
-from braces.define.decorator import OPS
-from braces.ir.views import LoopView
+from braces.extend.building import call
+from braces.extend.constructs import LoopView
+from braces.extend.operators import OPS
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.errors import ShapeError
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.control.checking import check
 
 pytestmark = pytest.mark.unoptimized

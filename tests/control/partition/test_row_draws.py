@@ -12,7 +12,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.plugins.shares import thorough
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("few_copies")]

@@ -15,9 +15,9 @@ from jax.extend.core import primitives
 from onnx import helper
 
 import braces as br
-from braces.define.decorator import OPS
-from braces.equivalents import SYSTEMS, TABLE, names_in
+from braces.equivalents import SYSTEMS, TABLE
 from braces.exchange.torch.rules import RULES as TORCH
+from braces.extend.operators import OPS, names_in
 from paddle_writing import Written
 
 pytestmark = pytest.mark.unoptimized

@@ -13,14 +13,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import braces as br
-from braces.define.decorator import OPS
-from braces.equivalents import SYSTEMS, names_in
+from braces.equivalents import SYSTEMS
 from braces.errors import BracesError
 from braces.exchange.onnx.reader.rules import RULES as ONNX
 from braces.exchange.onnx.runtime import session
 from braces.exchange.paddle.rules import RULES as PADDLE
 from braces.exchange.torch.reader import rule_of
 from braces.exchange.torch.rules import RULES as TORCH
+from braces.extend.operators import OPS, names_in
 from braces.frontend.core import functions as ops
 from torch_kinks import LINE, OF_SCALARS, POINTS, cases, margins, of_scalar
 

@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.filterwarnings("error")]
 

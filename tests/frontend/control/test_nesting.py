@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 import braces as br
+from braces import fingerprint, verify
 from braces.errors import BracesError, ProgramError
-from braces.ir.fingerprint import fingerprint
+from braces.extend.programs import Body, Op, ProgramDef
 from braces.ir.limits import DEEPEST_NESTING
-from braces.ir.records import Attr, Body, Op, ProgramDef
+from braces.ir.records import Attr
 from braces.ir.text.printer import print_body
-from braces.passes.verifier.program import verify
 
 
 def loops(x: br.Var, depth: int) -> br.Var:

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.builder import current_program
-from braces.builder.var import Var
+from braces import Var
 from braces.errors import BracesError
+from braces.extend.building import current_program
 from braces.frontend.core.functions import FUNCTIONS
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from public_names import modules

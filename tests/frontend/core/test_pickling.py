@@ -13,8 +13,8 @@ import optax
 import pytest
 
 import braces as br
-from braces.builder.builder import Builder
 from braces.errors import BracesError
+from braces.extend.building import Builder
 from braces.remote.protocol.handshake import NoRoomError
 
 opt = br.optimizer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import apply
+from braces.extend.building import apply
 
 X = np.arange(1.0, 13.0).reshape(4, 3)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
+from braces.extend.building import with_user_line
 from tests.frontend.refusing import get, prog, refuse_here
 
 __all__ = ["prog"]

@@ -12,8 +12,8 @@ import pytest
 
 import braces as br
 from braces.cli.main import main
-from braces.define.decorator import OPS
-from braces.ir import serde
+from braces.extend.operators import OPS
+from braces.extend.programs import serde
 from braces.passes.core.untrusted_input import op_modules
 
 # ---- updates ---------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import call
-from braces.define.decorator import OPS
+from braces.extend.building import call
+from braces.extend.operators import OPS
 
 INACTIVE = r"no program is active|only inside a program"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import Var
+from braces import Var
 from braces.frontend.core.functions import FUNCTIONS
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 import braces as br
 from braces.errors import BracesError
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.plugins.shares import thorough
 
 pytestmark = pytest.mark.unoptimized

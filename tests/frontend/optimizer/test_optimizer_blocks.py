@@ -11,8 +11,8 @@ import optax
 import pytest
 
 import braces as br
+from braces.extend.constructs import BlockView
 from braces.frontend import optimizer as opt
-from braces.ir.views import BlockView
 
 pytestmark = pytest.mark.unoptimized
 

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import braces as br
-from braces.builder.var import Var
+from braces import Var
 from braces.errors import BracesError
 from braces.frontend import optimizer as opt
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 
 
 class Runs:

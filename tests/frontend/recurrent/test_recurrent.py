@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.frontend.refusing import refuse_here
 
 pytestmark = pytest.mark.unoptimized

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from braces import Program
 from braces.errors import FileFormatError
 from braces.ir.files.bounded_read import read_bounded, stored_path
-from braces.program import Program
 
 
 @pytest.mark.parametrize(

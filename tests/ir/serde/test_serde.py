@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 import braces as br
-from braces.builder.symbol_table import SymbolTable
-from braces.dims import Dim
-from braces.dtypes import FLOAT32, TensorType, parse_type
+from braces import Block, Program, parse
+from braces.dtypes import parse_type
 from braces.errors import FileFormatError, ProgramError, ShapeError
+from braces.extend.building import SymbolTable
+from braces.extend.types import FLOAT32, Dim, TensorType
 from braces.ir import serde
 from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
-from braces.program import Block, Program, parse
 from tests.ir.generated import bodies, exact, in_parts, programs
 
 ROOT = Path(__file__).resolve().parents[3]

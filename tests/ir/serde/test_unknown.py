@@ -10,6 +10,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import braces as br
+from braces import Program, for_test, parse, prune
 from braces.errors import FileFormatError, ParseError, ProgramError
 from braces.ir import serde
 from braces.ir.fingerprint import fingerprint
@@ -17,9 +18,6 @@ from braces.ir.limits import LARGEST_UNKNOWN
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import map_bodies
-from braces.passes.cleanup.prune import prune
-from braces.passes.training.inference_mode import for_test
-from braces.program import Program, parse
 
 TEXT = """
 program {

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from braces.dims import Dim
-from braces.dtypes import FLOAT32, SHORT_NAMES, TensorType
+from braces import Program
 from braces.errors import FileFormatError, ParseError, ProgramError
+from braces.extend.types import FLOAT32, SHORT_NAMES, Dim, TensorType
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.records import Attr, Body, Literal, Op, Source, VarInfo
 from braces.ir.text.parser import parse_body, parse_program
 from braces.ir.text.printer import derived_name, derived_outputs, print_body, print_program
-from braces.program import Program
 from tests.ir.generated import bodies, exact, in_parts, literals, programs
 
 GOLDEN = """\

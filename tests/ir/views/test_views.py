@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
-from braces.dims import Dim
+from braces.extend.operators import OPS
+from braces.extend.types import Dim
 from braces.ir.records import CAPTURES, Op
 from braces.ir.views import (
     VIEWS,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
 from braces.errors import RunError, ShapeError, VerifyError
+from braces.extend.operators import OPS
 
 MODES = ("compile", "interpret")
 MOST = 2**63 - 1

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.extend.operators import Plan
 from braces.lower.xla.fused_initializers import BatchedInitializers
 from braces.ops.random.samplers import PIECE
-from braces.runtime.plan.plan import Plan
 from braces.target import TARGETS
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dims import Dim
 from braces.errors import ShapeError
+from braces.extend.types import Dim
 
 MODES = ("edge", "reflect", "symmetric", "wrap")
 

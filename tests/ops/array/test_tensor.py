@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import emit
-from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
+from braces.extend.building import emit
+from braces.extend.types import Dim
 from tests.support.running import run
 
 b, t = Dim.named("b"), Dim.named("t")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dtypes import NARROW, STORED
+from braces.dtypes import NARROW
 from braces.errors import DTypeError, FeedError
+from braces.extend.types import STORED
 
 pytestmark = pytest.mark.unoptimized
 WHOLE = tuple(name for name in NARROW if "int" in name)

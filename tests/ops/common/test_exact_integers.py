@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.define.decorator import OPS
+from braces import Var
 from braces.errors import BracesError, DTypeError
+from braces.extend.building import apply
+from braces.extend.operators import OPS
 from tests.ops.cases import MODES, Case, definitions
 from tests.ops.reference import is_float
 

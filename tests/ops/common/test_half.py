@@ -13,11 +13,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from braces.builder.var import tensor_type
+from braces import Executor, gradients
 from braces.define.axes.axis_notation import Notation
-from braces.dtypes import FLOAT64, SHORT_NAMES
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.runtime.executor import Executor
+from braces.extend.building import tensor_type
+from braces.extend.types import FLOAT64, SHORT_NAMES
 from tests.ops.cases import (
     Built,
     Case,

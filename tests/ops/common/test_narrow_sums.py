@@ -11,9 +11,9 @@ import pytest
 from jax.extend import core
 
 import braces as br
-from braces.builder.append import emit
+from braces import gradients
 from braces.dtypes import parse_type
-from braces.passes.autodiff.reverse_mode import gradients
+from braces.extend.building import emit
 from tests.ops.cases import Case, build, cases
 
 pytestmark = pytest.mark.unoptimized

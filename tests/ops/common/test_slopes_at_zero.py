@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import Var
+from braces import Var
 from braces.testing.differences import central_differences
 from tests.ops.cases import MODES
 from tests.support.running import run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import braces as br
-from braces.passes.autodiff.reverse_mode import gradients
+from braces import gradients
 from tests.ops.cases import Built, Case
 from tests.ops.reference import is_float
 

@@ -28,8 +28,8 @@ from braces.define.axes.axis_map import (
     IdentityElements,
     Indices,
 )
-from braces.define.decorator import OPS, OpDef
-from braces.dtypes import FLOAT64, TensorType
+from braces.extend.operators import OPS, OpDef
+from braces.extend.types import FLOAT64, TensorType
 from braces.lazy import jax
 from tests.ops.cases import Case, cases, differentiable_cases, numbered, sizes_in
 from tests.ops.reference import is_float, numbers

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.define.decorator import OpDef
+from braces.extend.operators import OpDef
 from tests.ops.cases import build_together, cases, definitions, differentiable_cases, is_float
 from tests.support.hot_traces import check_same_bits
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import emit
-from braces.define.decorator import OPS, OpDef
 from braces.define.definition import AXES, SHAPE, TYPE
-from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError
-from braces.ir.records import Literal
+from braces.extend.building import emit
+from braces.extend.operators import OPS, OpDef
+from braces.extend.programs import Literal
+from braces.extend.types import TensorType
 from tests.ops.cases import Case, build, cases, numbered
 from tests.ops.reference import Values
 

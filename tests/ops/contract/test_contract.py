@@ -19,13 +19,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from braces.builder.var import Var
-from braces.define.decorator import OPS, OpDef
-from braces.dtypes import SHORT_NAMES, TensorType, carrier_of
+from braces import Executor, Program, Var, gradients
+from braces.dtypes import carrier_of
 from braces.errors import DTypeError
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.program import Program
-from braces.runtime.executor import Executor
+from braces.extend.operators import OPS, OpDef
+from braces.extend.types import SHORT_NAMES, TensorType
 from tests.ops.cases import (
     MODES,
     REFERENCES,

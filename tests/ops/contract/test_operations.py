@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from braces.define.axes.axis_map import shape_of
-from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Types
-from braces.dims import Size, substitute
-from braces.dtypes import TensorType
+from braces.extend.operators import OPS, OpDef
+from braces.extend.types import Size, TensorType, substitute
 from braces.lazy import jax
 from braces.passes.analysis.flops import cost_of
 from tests.ops.cases import Case, build, cases, definitions, numbered

@@ -14,8 +14,8 @@ import pytest
 
 import braces as br
 from braces.define.core.signature import read_signature
-from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError
+from braces.extend.operators import OPS
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("registry")]
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import emit
 from braces.define import type_inference
-from braces.define.decorator import OPS
-from braces.dims import Dim
 from braces.errors import ShapeError
+from braces.extend.building import emit
+from braces.extend.operators import OPS
+from braces.extend.types import Dim
 
 KERNELS = [
     d

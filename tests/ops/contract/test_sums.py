@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.ops.linalg.matmul import LETTERS
 from tests.ops.cases import Case
 from tests.ops.contract.test_axes import (

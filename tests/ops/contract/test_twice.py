@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import FLOAT64, TensorType
+from braces import Var
 from braces.errors import BracesError
+from braces.extend.types import FLOAT64, Dim, Size, TensorType
 from braces.target import TARGETS
 from tests.ops.cases import Case, cases
 from tests.ops.rows.test_row_sweep import ALWAYS, DRAWN, MASK, Item, Sheet, row_axes

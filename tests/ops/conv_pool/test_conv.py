@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import call
 from braces.errors import DTypeError, ShapeError
+from braces.extend.building import call
 
 pytestmark = pytest.mark.unoptimized
 

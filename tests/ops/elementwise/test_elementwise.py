@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.builder.append import emit
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import FLOAT32, TensorType
+from braces import Program, Var, data
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.core.variables import data
-from braces.program import Program
+from braces.extend.building import emit
+from braces.extend.types import FLOAT32, Dim, TensorType
 from tests.ops.cases import value_and_gradients
 
 INF, NAN = np.inf, np.nan

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dims import Dim, Size, substitute
 from braces.errors import (
     DTypeError,
     IndexRangeError,
@@ -16,6 +15,7 @@ from braces.errors import (
     ShapeError,
     SymbolicValueError,
 )
+from braces.extend.types import Dim, Size, substitute
 from braces.ops.indexing.static_slice import slice_length
 from tests.support.running import run
 

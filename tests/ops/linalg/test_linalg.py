@@ -9,14 +9,12 @@ import jax
 import numpy as np
 import pytest
 
-from braces.builder.append import emit
-from braces.define.decorator import OPS
-from braces.dims import Dim
+from braces import Program, data, gradients
 from braces.dtypes import parse_type
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.core.variables import data
-from braces.passes.autodiff.reverse_mode import gradients
-from braces.program import Program
+from braces.extend.building import emit
+from braces.extend.operators import OPS
+from braces.extend.types import Dim
 from tests.ops.cases import value_and_gradients
 
 

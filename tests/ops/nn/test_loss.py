@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
 from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.extend.operators import OPS
 from tests.support.running import run
 
 pytestmark = pytest.mark.unoptimized

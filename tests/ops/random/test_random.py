@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import apply, call
-from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
+from braces.extend.building import apply, call
+from braces.extend.operators import OPS
 from tests.ops.cases import MODES, REFERENCES, Case, build, cases
 from tests.ops.reference import is_float
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.builder.append import call, emit
+from braces import Program, data
 from braces.errors import ShapeError
-from braces.frontend.core.variables import data
-from braces.program import Program
+from braces.extend.building import call, emit
 from tests.ops.cases import value_and_gradients
 
 INF = np.inf

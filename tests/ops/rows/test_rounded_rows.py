@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import BOOL, INT64, TensorType
+from braces import Executor, Var
 from braces.errors import ProgramError
+from braces.extend.types import BOOL, INT64, Dim, TensorType
 from braces.ops.control.batch_axis.masking import mask_rows
-from braces.runtime.executor import Executor
 from tests.ops.cases import Case, build_together, differentiable_cases, run_together, tangled
 from tests.ops.differentiated import Differentiated
 

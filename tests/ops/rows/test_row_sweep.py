@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import FLOAT64, TensorType
+from braces import Var
 from braces.errors import ProgramError
+from braces.extend.building import apply
+from braces.extend.types import FLOAT64, Dim, Size, TensorType
 from braces.target import TARGETS
 from tests.ops.cases import Case, cases, number
 from tests.plugins.shares import thorough

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.builder.var import Var
-from braces.dims import Dim
-from braces.dtypes import BOOL, TensorType
+from braces import Executor, Var
 from braces.errors import ProgramError
+from braces.extend.types import BOOL, Dim, TensorType
 from braces.ops.control.batch_axis.masking import mask_rows
-from braces.runtime.executor import Executor
 from tests.ops.cases import Built, Case, build, build_together, cases, run_together, tangled
 
 pytestmark = pytest.mark.unoptimized

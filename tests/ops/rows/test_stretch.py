@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from braces.define.decorator import OPS
-from braces.dtypes import TensorType
-from braces.ir.records import Op
+from braces.extend.operators import OPS
+from braces.extend.programs import Op
+from braces.extend.types import TensorType
 from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule
 from tests.ops.contract.test_axes import (
     CASES,

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.builder.append import apply
-from braces.builder.var import Var
-from braces.dims import Dim, Size
-from braces.dtypes import FLOAT64
+from braces import Var
 from braces.errors import BracesError
+from braces.extend.building import apply
+from braces.extend.types import FLOAT64, Dim, Size
 from braces.lazy import jax
 from tests.ops.cases import Case, cases, number
 

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import Var
-from braces.dims import Size, parse_size, substitute
-from braces.dtypes import Type
+from braces import Var
+from braces.extend.types import Size, Type, parse_size, substitute
 from tests.ops.cases import MODES, Built, Case, build, differentiable_cases, sizes_in
 from tests.ops.differentiated import Differentiated
 from tests.support.running import run

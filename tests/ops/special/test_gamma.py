@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 import braces as br
-from braces.builder.var import Var
+from braces import Var
 from tests.ops.cases import MODES
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.parametrize("mode", MODES)]

@@ -13,8 +13,8 @@ import pytest
 
 import braces as br
 from braces.define.axes.axis_map import AxisMap
-from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError, RunError
+from braces.extend.types import TensorType
 
 pytestmark = pytest.mark.unoptimized
 

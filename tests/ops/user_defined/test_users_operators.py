@@ -12,8 +12,8 @@ import pytest
 
 import braces as br
 from braces.define.completion import DefinitionRules, KernelOp
-from braces.dtypes import TensorType
 from braces.errors import RunError
+from braces.extend.types import TensorType
 
 X = np.array([[0.5, -1.0, 2.0], [-0.25, 3.0, 1.0]], "float32")
 NUMBERS = itertools.count()

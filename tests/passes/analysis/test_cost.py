@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dims import Dim
+from braces.extend.types import Dim
 from braces.passes.analysis.cost import Cost, OpCost, ProgramCost
 
 B, N, T = (Dim.named(name) for name in "bnt")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.ir.records import ProgramDef
+from braces.extend.programs import ProgramDef
 from braces.passes.analysis.explanation import Explanation
 
 LOOPS = """

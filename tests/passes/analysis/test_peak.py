@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dims import Dim
+from braces.extend.types import Dim
 from braces.target import CPU
 
 FACTOR = 2

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import ProgramDef
-from braces.ir.text.printer import print_program
+from braces.extend.programs import ProgramDef, print_program
 from braces.passes.autodiff.forward_mode import jvp
 from braces.passes.autodiff.reverse_mode import gradients
 

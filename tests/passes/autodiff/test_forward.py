@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.text.printer import print_program
+from braces.extend.programs import print_program
 
 POINT = np.array([0.3, -0.6, 0.9])
 Pair = tuple[Any, Any]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.text.printer import print_program
-from braces.ir.views import LoopView
+from braces.extend.constructs import LoopView
+from braces.extend.programs import print_program
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_invariants
 from tests.support.call_counts import calls_of
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.support.call_counts import calls_of
 
 BOTH = (br.passes.canonicalize, br.passes.cse)

@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.errors import ProgramError
-from braces.ir.records import Op, ProgramDef
+from braces.extend.programs import Op, ProgramDef
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 Build = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.ir.records import DATA, ProgramDef, VarInfo
+from braces.extend.programs import DATA, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
 from braces.passes.core.pipeline import VERIFY, collect_notes, run_pass
 from braces.passes.registry import PASSES

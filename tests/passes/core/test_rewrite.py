@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import Op, ProgramDef
-from braces.ir.text.printer import print_program
+from braces.extend.programs import Op, ProgramDef, print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.core.rewrite import (
     InsertionPoint,

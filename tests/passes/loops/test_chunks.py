@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import Body
-from braces.ir.walk import all_ops
+from braces.extend.programs import Body, all_ops
 from braces.target import CPU
 from tests.passes.loops.test_over_trips import MODES, PLAIN, ROWS, values
 from tests.support.rnn_cells import close, ran, tagger

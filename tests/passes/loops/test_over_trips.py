@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import call
-from braces.ir.walk import all_bodies, all_ops
+from braces.extend.building import call
+from braces.extend.programs import all_bodies, all_ops
 from tests.support.rnn_cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 ROWS = 3

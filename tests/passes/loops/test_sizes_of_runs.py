@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from braces.target import CPU
 
 pytestmark = pytest.mark.unoptimized

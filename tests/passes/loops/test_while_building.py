@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.records import Body
-from braces.ir.text.parser import parse_program
-from braces.ir.text.printer import print_program
-from braces.ir.views import LoopView
+from braces.extend.constructs import LoopView
+from braces.extend.programs import Body, parse_program, print_program
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 from braces.passes.core.untrusted_input import complete_attributes
 from braces.passes.loops.loop_condition import extract_condition

@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from tests.support.rnn_cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 ROWS = 4

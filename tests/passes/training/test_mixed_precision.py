@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
-from braces.ir.walk import all_bodies
+from braces.extend.operators import OPS
+from braces.extend.programs import all_bodies
 from braces.passes.training.mixed_precision import PRODUCTS
 
 pytestmark = pytest.mark.unoptimized

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.decorator import HIGHEST_ORDER, OPS
+from braces import Program
+from braces.define.decorator import HIGHEST_ORDER
 from braces.errors import VerifyError
-from braces.ir import serde
-from braces.ir.records import Op, ProgramDef
-from braces.ir.text.parser import parse_program
+from braces.extend.operators import OPS
+from braces.extend.programs import Op, ProgramDef, parse_program, serde
 from braces.ir.walk import rename_op
 from braces.passes.verifier.program import verify
 from braces.passes.verifier.rules import CODES
-from braces.program import Program
 
 LOOP = """
 program {

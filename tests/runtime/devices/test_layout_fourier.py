@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.passes.autodiff.reverse_mode import gradients
+from braces import gradients
 from tests.support.sharded_models import collectives
 
 pytestmark = pytest.mark.unoptimized

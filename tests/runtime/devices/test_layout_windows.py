@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dims import Dim
-from braces.dtypes import FLOAT64
-from braces.passes.autodiff.reverse_mode import gradients
+from braces import gradients
+from braces.extend.types import FLOAT64, Dim
 from tests.ops.cases import Built, Case, build_together, cases, run_together, tangled
 from tests.plugins.shares import thorough
 

@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from benchmarks.loop import compilations
-from braces.dtypes import SHORT_NAMES, is_float, is_integer
+from braces.extend.types import SHORT_NAMES, is_float, is_integer
 from braces.lazy import jnp
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.table_rows import NO_OPERATOR
 from tests.runtime.profiling.profiled import ROWS, STEPS, TRIPS, nested

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 import braces as br
 from braces.exchange.onnx.runtime import session
-from braces.ir.walk import all_ops
+from braces.extend.programs import all_ops
 
 ML = "ai.onnx.ml"
 ROWS = np.random.default_rng(0).normal(size=(17, 3)).astype("f4")

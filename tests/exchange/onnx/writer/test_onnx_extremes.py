@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.cli.common.function_help import spelling_of
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.frontend.core import functions as ops
 from tests.support.onnx_round_trip import run_model
 

@@ -14,8 +14,8 @@ import pytest
 import braces as br
 from braces.exchange.common.model.names import FUNCTIONS
 from braces.exchange.onnx.runtime import session
+from braces.extend.programs import all_bodies
 from braces.ir.records import BLOCK
-from braces.ir.walk import all_bodies
 from tests.support.onnx_round_trip import block_names, check_back, run_model
 
 pytestmark = pytest.mark.unoptimized
