@@ -126,10 +126,20 @@ def contexts_are_shared() -> Generator[None]:
         yield
 
 
+def is_of_an_example(definition: object) -> bool:
+    """Whether an operator was defined by an example of a docstring."""
+    code = getattr(getattr(definition, "kernel", None), "__code__", None)
+    return code is not None and code.co_filename.startswith("<doctest")
+
+
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch, noted: Noted) -> Generator[None]:
-    """Operators of a test end with it; its programs are checked while they are there."""
-    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
+    """Operators of a test end with it; its programs are checked while they are there.
+
+    Operators of docstring examples, which outlive them, are absent.
+    """
+    own = {type: op for type, op in OPS.definitions.items() if not is_of_an_example(op)}
+    monkeypatch.setattr(OPS, "definitions", own)
     monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
     yield
     noted.check()
