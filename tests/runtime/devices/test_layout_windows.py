@@ -158,7 +158,7 @@ def test_so_are_convolutions_whichever_axis_is_cut(
 # ---- every operator --------------------------------------------------------------------------
 
 
-FITTING = {"window": DEVICES}
+FITTING = {"symbolic_slice": DEVICES}
 """Another size, by module: windows of more do not fit into the other axes."""
 
 
@@ -171,6 +171,10 @@ def cut() -> dict[str, list[tuple[Case, str]]]:
         each = [(case, name) for name in case.symbols if not tangled(case, Dim.named(name))]
         found.setdefault(family, []).extend(each)
     return {family: each for family, each in found.items() if each}
+
+
+def test_sizes_are_given_for_modules_of_operators() -> None:
+    assert FITTING.keys() <= cut().keys()
 
 
 @pytest.mark.thorough
