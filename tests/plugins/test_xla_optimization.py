@@ -9,8 +9,9 @@ import pytest
 from jax._src import compiler
 
 import braces as br
+from braces.lower.compiler_options import compiler_options
 from braces.lower.interpret import kernels as single
-from braces.target import CPU, ROUNDED
+from braces.target import CPU
 from tests.plugins.xla_optimization import optimize
 
 
@@ -45,7 +46,7 @@ def test_plain_code_does_not_outlive_its_test() -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "told"),
-    [(CPU.small, dict((*ROUNDED, *CPU.quickly))), (CPU.small + 1, dict(ROUNDED))],
+    [(CPU.small, compiler_options(CPU.quickly)), (CPU.small + 1, compiler_options())],
 )
 def test_only_large_kernels_are_optimised_to_be_interpreted(
     numbers: int, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch

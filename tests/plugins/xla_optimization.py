@@ -21,10 +21,11 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
+from braces.lower.compiler_options import supported_options
 from braces.lower.interpret.kernels import forget_kernels
 from braces.target import QUICKLY
 
-PLAIN = dict(QUICKLY) | {"xla_cpu_parallel_codegen_split_count": 1}
+PLAIN = supported_options(QUICKLY) | {"xla_cpu_parallel_codegen_split_count": 1}
 """What XLA is told: as of kernels that are interpreted, but for what those have bits by."""
 
 

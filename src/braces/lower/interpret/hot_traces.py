@@ -38,6 +38,7 @@ from braces.ir.records import Body
 from braces.ir.walk import dimensions
 from braces.lazy import jax, jnp
 from braces.lower.cache.persistent_cache import get_persistent_cache
+from braces.lower.compiler_options import compiler_options
 from braces.lower.interpret.kernels import (
     MAX_CONSTANT_ELEMENTS,
     MAX_SIZE_SETS,
@@ -47,7 +48,7 @@ from braces.lower.interpret.kernels import (
 )
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.control.core.block_op import BoundCall
-from braces.target import MAX_CODEGEN_PARTS, ROUNDED, Target
+from braces.target import MAX_CODEGEN_PARTS, Target
 
 Env: TypeAlias = dict[str, Any]
 Constants: TypeAlias = dict[SpecializedKernel, Sequence[Any]]
@@ -317,7 +318,7 @@ def _build_function(
 def _compile_function(
     function: FusedFunction, inputs: Sequence[Any], target: Target
 ) -> FusedFunction:
-    call = jax.jit(function, compiler_options=dict((*ROUNDED, *target.quickly)))
+    call = jax.jit(function, compiler_options=compiler_options(target.quickly))
     if call.trace(*inputs).jaxpr.effects:
         raise TypeError("operators with side effects are not fused")
     with get_persistent_cache().keeping():

@@ -18,8 +18,9 @@ from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
 from braces.lower.checks.array_size_limit import guard_array_sizes, refuse_huge_results
 from braces.lower.checks.run_checks import read_check_code, read_dynamic_sizes
+from braces.lower.compiler_options import compiler_options
 from braces.lower.xla.concrete_attributes import Sizes, concrete_attrs
-from braces.target import ROUNDED, Target, XlaOptions
+from braces.target import Target, XlaOptions
 
 SlotLayout: TypeAlias = tuple[tuple[str, int], ...]
 """Slots in order, each with its number of values."""
@@ -195,7 +196,7 @@ def compile_shared(function: Callable[..., Any], options: XlaOptions) -> Callabl
 
 
 def _jit(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
-    return jax.jit(function, compiler_options=dict((*ROUNDED, *options)))
+    return jax.jit(function, compiler_options=compiler_options(options))
 
 
 @lru_cache(MAX_KERNELS)

@@ -12,9 +12,9 @@ from braces.ir.records import Op
 from braces.lazy import jax
 from braces.lower.cache.persistent_cache import code_name, compile_or_read
 from braces.lower.checks.array_size_limit import refuse_huge
+from braces.lower.compiler_options import compiler_options
 from braces.ops.linalg.einsum import keep_axes_separate
 from braces.runtime.monitoring.compile_listener import CompileListener
-from braces.target import ROUNDED
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def compile_function(
     call = jax.jit(
         function,
         donate_argnums=tuple(range(target.donated)),
-        compiler_options=dict(ROUNDED),
+        compiler_options=compiler_options(),
         **target.options,
     )
     with ExitStack() as settings:
