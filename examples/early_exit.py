@@ -94,7 +94,7 @@ def handwritten() -> tuple[Images, Images, Images]:
     """1,097 training images, 250 validation images for the threshold, 450 test images.
 
     Raises:
-        ImportError: Scikit-learn is not installed.
+        ImportError: If scikit-learn is not installed.
     """
     from sklearn.datasets import load_digits
 

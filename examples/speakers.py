@@ -103,7 +103,7 @@ def recorded(split: str) -> Utterances:
     """The recordings: 270 training utterances, or 370 test utterances.
 
     Raises:
-        ImportError: The package aeon is not installed.
+        ImportError: If the package aeon is not installed.
     """
     from aeon.datasets import load_japanese_vowels
 

@@ -125,7 +125,7 @@ def install(folder: Path, which: str, extras: Sequence[str]) -> dict[str, str]:
     """Fill an environment with this project and exactly what it requires.
 
     Raises:
-        BoundError: A lower bound is not the oldest version that installs.
+        BoundError: If a lower bound is not the oldest version that installs.
     """
     pins = resolve(which, extras)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -125,7 +125,7 @@ def run_demo(wheel: Path, folder: Path) -> None:
     """Install a wheel into a new environment in a folder, and run the demo there.
 
     Raises:
-        CalledProcessError: It cannot be installed, or the demo fails.
+        CalledProcessError: If the wheel cannot be installed, or the demo fails.
     """
     environment = folder / "environment"
     tool = [sys.executable, "-m", "uv", "--quiet"]

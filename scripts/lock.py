@@ -44,7 +44,7 @@ def resolve(requirements: list[str]) -> list[str]:
     """The packages that pip would install for `requirements`, as sorted `name==version` lines.
 
     Raises:
-        CalledProcessError: pip found no compatible set of versions.
+        CalledProcessError: If pip finds no compatible set of versions.
     """
     options = ["--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     command = [sys.executable, "-m", "pip", "install", *options, *requirements]

@@ -42,6 +42,11 @@ VAGUE_MESSAGE = re.compile(
 VAGUE_MESSAGES = 0  # must not rise
 CAPITALIZED = re.compile(r"[A-Z][a-z]*[,:;]?")
 PROPER_NAMES = {"Braces", "Python", "Ray"}
+CONDITION = re.compile(
+    r"(If|When|As for|Always)\b(?! (it|they|one|some|none|there is no such)\b)"
+)
+"""The beginning of an entry of `Raises:`."""
+RAISED = re.compile(r"    ((?:`?[A-Z]\w+`?, )*[A-Z]\w+): (.*)")
 LOCALS = {"found": 0, "given": 11, "made": 0, "one": 1}
 """Numbers of today. They may fall, and must not rise."""
 
@@ -160,6 +165,22 @@ def test_docstrings_use_nouns() -> None:
     assert words.count("what") <= len(words) / 1000
     vague = [text for text in texts if WORD.findall(text)[:1][0].lower() in VAGUE_STARTS]
     assert len(vague) <= len(texts) / 100, vague
+
+
+def raised() -> Iterator[str]:
+    """The entries of the sections `Raises:`, without the names of the classes."""
+    for text in docstrings():
+        section = text.partition("Raises:\n")[2].partition("\n\n")[0]
+        for line in section.splitlines():
+            if match := RAISED.fullmatch(line):
+                yield match[2]
+
+
+def test_raises_sections_state_conditions() -> None:
+    """The form is `ShapeError: If the operands do not broadcast.`"""
+    entries = list(raised())
+    assert len(entries) > 1200
+    assert [entry for entry in entries if not CONDITION.match(entry)] == []
 
 
 def test_messages_use_terms() -> None:

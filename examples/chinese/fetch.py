@@ -25,7 +25,7 @@ def fetch(folder: Path = FOLDER) -> None:
     """Download the package if it is missing, and unpack the models.
 
     Raises:
-        CalledProcessError: Pip could not download it.
+        CalledProcessError: If pip cannot download the package.
     """
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f"LAC-{VERSION}.tar.gz"
@@ -61,7 +61,7 @@ def get(kind: str, folder: Path = FOLDER) -> Path:
     """The folder of a model: `model` and `conf`.
 
     Raises:
-        NotThereError: It does not exist.
+        NotThereError: If the file does not exist.
     """
     found = folder / PACKAGE / f"{kind}_model"
     if not (found / "model").is_dir():

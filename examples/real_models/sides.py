@@ -70,7 +70,7 @@ def session(path: Path, threads: int = 0) -> Any:
     """A model in ONNX Runtime; 0 threads mean its own choice.
 
     Raises:
-        ImportError: ONNX Runtime is not installed.
+        ImportError: If ONNX Runtime is not installed.
     """
     import onnxruntime
 
@@ -97,7 +97,7 @@ def difference(ours: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float
     """The largest difference, relative to the largest number of each output.
 
     Raises:
-        AssertionError: Shapes or dtypes differ.
+        AssertionError: If shapes or dtypes differ.
     """
     found = 0.0
     for left, right in zip(ours, other, strict=True):

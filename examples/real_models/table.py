@@ -177,7 +177,7 @@ def page(folder: Path = packages.FOLDER) -> str:
     """The whole page.
 
     Raises:
-        NotThereError: A model is missing.
+        NotThereError: If a model is missing.
     """
     for name in packages.MODELS:
         packages.get(name, folder)

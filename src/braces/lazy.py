@@ -23,7 +23,7 @@ class LazyModule(ModuleType):
         package: The name of its package in the registry, if it differs.
 
     Raises:
-        MissingPackageError: An attribute is accessed, and the optional package is not
+        MissingPackageError: If an attribute is accessed, and the optional package is not
             installed.
     """
 

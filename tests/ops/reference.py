@@ -144,7 +144,7 @@ def collect() -> dict[str, Reference]:
     """The references of all modules, by operator type.
 
     Raises:
-        ValueError: Two modules hold a reference for one operator.
+        ValueError: If two modules have a reference for one operator.
     """
     references: dict[str, Reference] = {}
     for path in sorted((HERE / "references").rglob("*.py")):

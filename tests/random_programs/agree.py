@@ -71,7 +71,7 @@ def read_needed(
     """A reading of all of a program, or of what its result needs, as that is all that runs.
 
     Raises:
-        Refused: That cannot be run with these feeds.
+        Refused: If the program cannot be run with these feeds.
     """
     reading = Reading(main, feeds)
     try:

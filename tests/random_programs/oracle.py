@@ -42,7 +42,7 @@ def read(text: str, feeds: Mapping[str, Any], wanted: str) -> np.ndarray:
         wanted: The variable.
 
     Raises:
-        Refused: A loop exceeds its bound, or a switch has no case for its index.
+        Refused: If a loop exceeds its bound, or a switch has no case for its index.
     """
     return Reading(parse_program(text).main, feeds).value(wanted)
 

@@ -53,9 +53,9 @@ def apply(
         name: A name for the operator and its output.
 
     Raises:
-        BracesError: The operands or attributes do not fit; the message names operator, file and
-            line.
-        ProgramError: No operand is a variable, and there is no `with br.Program()`.
+        BracesError: If the operands or attributes are invalid; the message names operator, file
+            and line.
+        ProgramError: If no operand is a variable, and there is no `with br.Program()`.
     """
     definition = OPS.get(op) if isinstance(op, str) else op
     program = program_in_with()
@@ -256,7 +256,7 @@ def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Build
     """Return the program to build without a `with`: that of the first variable, if any.
 
     Raises:
-        ProgramError: There are operands, and none is a variable.
+        ProgramError: If no operand is a variable.
     """
     input_values = [value for values in inputs.values() for value in values]
     if input_values and not any(isinstance(value, Var | VarInfo) for value in input_values):
@@ -330,8 +330,8 @@ def handle_of(value: Any) -> Any:
     Use it for an operand that is read later, when a memory may have been updated.
 
     Raises:
-        ProgramError: The value is a memory that has been updated already.
-        UnknownNameError: The value declares a variable that is not visible.
+        ProgramError: If the value is a memory that is already updated.
+        UnknownNameError: If the value declares a variable that is not visible.
     """
     if isinstance(value, VarInfo):
         return declared_var(current_program(), value)
@@ -342,7 +342,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     """Convert an operand to a variable: numbers and arrays to constants, sizes to `size` ops.
 
     Raises:
-        DTypeError: The operand is no variable, number or array.
+        DTypeError: If the operand is not a variable, number or array.
     """
     value = handle_of(value)
     if isinstance(value, Var):
@@ -356,7 +356,7 @@ def number_of(size: Dim) -> Var:
     """Convert a symbolic size to a runtime number in the current program.
 
     Raises:
-        ProgramError: No program is being built.
+        ProgramError: If no program is being built.
     """
     if program_in_with() is None:
         raise ProgramError(

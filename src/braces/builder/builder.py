@@ -121,9 +121,9 @@ class Builder:
                 variable of an open plain block becomes an output of it when the block ends.
 
         Raises:
-            ProgramError: The variable is not persistable, or it has an update already; or an
+            ProgramError: If the variable is not persistable, or it has an update already; or an
                 argument is not a variable of this program.
-            UnknownNameError: There is no such variable.
+            UnknownNameError: If the variable does not exist.
         """
         persistable, value = self._name_of(persistable), self._name_of(value)
         info = self.table.get_var(persistable)
@@ -152,7 +152,7 @@ class Builder:
         """Add a variable of the main block, or of a plain block in it, to the results.
 
         Raises:
-            UnknownNameError: There is no such variable.
+            UnknownNameError: If the variable does not exist.
         """
         name = self._name_of(name)
         if name not in self.results:

@@ -43,7 +43,7 @@ class NumPyDispatch:
         """Append the operator for `np.UFUNC(*inputs)`.
 
         Raises:
-            SymbolicValueError: There is no such operator, or the call has options.
+            SymbolicValueError: If the ufunc has no operator, or the call has options.
         """
         name: str = ufunc.__name__
         op_type = _UFUNCS.get(name, name)

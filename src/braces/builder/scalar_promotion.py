@@ -55,7 +55,7 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
     """Convert a number, nested list or array to an array; integers beyond 64 bits are objects.
 
     Raises:
-        DTypeError: The value has elements other than numbers, or ragged nested lists.
+        DTypeError: If the value has elements other than numbers, or ragged nested lists.
     """
     try:
         array = _keep_exact_ints(value, np.asarray(value))
@@ -84,7 +84,7 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
     """Convert a constant operand to an array, in the dtype of the promotion rules.
 
     Raises:
-        DTypeError: The value is not a number, or does not fit.
+        DTypeError: If the value is not a number, or is out of range of the dtype.
     """
     if type(value) in PYTHON:
         return _python_number(value, scalar_dtype(_KINDS[type(value)], beside))
@@ -99,7 +99,8 @@ def as_literal(value: Any, beside: DType | None = None) -> Literal:
     """Convert an operand that is not a variable to a literal.
 
     Raises:
-        DTypeError: The value is neither a number nor an array, or does not fit.
+        DTypeError: If the value is neither a number nor an array, or is out of range of the
+            dtype.
     """
     if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
         raise DTypeError(
@@ -120,7 +121,7 @@ def cast_literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """Convert a number, nested list or array to an explicit dtype.
 
     Raises:
-        DTypeError: The value is not a number, or does not fit.
+        DTypeError: If the value is not a number, or is out of range of the dtype.
     """
     if type(value) is int and is_float(dtype):
         return _python_number(value, dtype)  # it may be larger than any integer dtype
@@ -200,7 +201,7 @@ def cast_exactly(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, A
     """Convert numbers to another dtype, with rounding to floats.
 
     Raises:
-        DTypeError: A number does not fit: it overflows, an integer dtype (or bool) cannot
+        DTypeError: If a number is out of range: it overflows, an integer dtype (or bool) cannot
             represent it, or it is complex.
     """
     result = try_cast(array, dtype)

@@ -141,9 +141,9 @@ class SymbolTable:
         """Define a variable here; without a name, generate a unique one.
 
         Raises:
-            DuplicateNameError: The name is bound in this block, or this block has already read
-                an outer variable of this name.
-            ShapeError: The array would take 2^63 bytes or more.
+            DuplicateNameError: If the name is bound in this block, or this block has already
+                read an outer variable of this name.
+            ShapeError: If the array would take 2^63 bytes or more.
         """
         if type is None:
             raise ProgramError(
@@ -202,9 +202,9 @@ class SymbolTable:
             binds: Variables of its outputs that are not defined yet.
 
         Raises:
-            ProgramError: Its blocks nest deeper than the file format allows.
-            DuplicateNameError: A name is bound in this block.
-            ShapeError: The array would take 2^63 bytes or more.
+            ProgramError: If the blocks of the operator nest deeper than the file format allows.
+            DuplicateNameError: If a name is bound in this block.
+            ShapeError: If the array would take 2^63 bytes or more.
         """
         limits.check_nesting((op,))
         for info in binds:
@@ -223,7 +223,7 @@ class SymbolTable:
         """Rename the last operator and its only output, which must not have been read yet.
 
         Raises:
-            DuplicateNameError: The name is bound in this block.
+            DuplicateNameError: If the name is bound in this block.
         """
         op = self.ops.pop()
         ((slot, (old_name,)),) = op.outputs.items()
@@ -307,7 +307,7 @@ class SymbolTable:
         """Return the variable of this name, from here or any enclosing block.
 
         Raises:
-            UnknownNameError: There is none; the error suggests similar names.
+            UnknownNameError: If the variable does not exist; the error suggests similar names.
         """
         info = self.find_var(name)
         if info is None:
@@ -370,7 +370,7 @@ class SymbolTable:
         """Expose variables of closed blocks as outputs; return whether all names were found.
 
         Raises:
-            DuplicateNameError: A name is bound or read here with another meaning.
+            DuplicateNameError: If a name is bound or read here with a different meaning.
         """
         missing = {name: None for name in names if name not in self.shown}
         at = len(self.ops) if missing else 0

@@ -198,7 +198,7 @@ def main_var(program: Builder, name: str) -> Var:
     """Return the variable of this name in the main block.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: If the variable does not exist.
     """
     table = program.table
     if name not in table.vars and not table.show(name):
@@ -221,7 +221,7 @@ def named_var(program: Builder, name: str) -> Var:
     """Return the visible variable of this name, or that of a closed block, as its output.
 
     Raises:
-        UnknownNameError: There is none; the error suggests similar names.
+        UnknownNameError: If the variable does not exist; the error suggests similar names.
     """
     current = program.current
     table = current.table_of(name) or next((t for t in current.chain() if t.show(name)), None)
@@ -235,7 +235,7 @@ def declared_var(program: Builder, value: Any) -> Any:
     """Return the variable of a declaration; any other value unchanged.
 
     Raises:
-        UnknownNameError: No variable of this name is visible.
+        UnknownNameError: If no variable of this name is visible.
     """
     return named_var(program, value.name) if isinstance(value, VarInfo) else value
 

@@ -16,7 +16,7 @@ def normalize_host(address: str) -> str:
     """Return an IP address in its usual form; IPv4-mapped IPv6 addresses become IPv4.
 
     Raises:
-        ValueError: It is not an IP address.
+        ValueError: If the address is not an IP address.
 
     Example:
         >>> normalize_host("::ffff:10.0.0.1"), normalize_host("fd00::1")

@@ -22,8 +22,8 @@ class JsonConnection:
     """A connection that carries JSON records.
 
     Raises:
-        OSError: From all methods: the other end is gone, or the time limit is over.
-        ValueError: The received data is not a record.
+        OSError: If the other end is closed or the time limit is exceeded; from all methods.
+        ValueError: If the received data is not a record.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -109,7 +109,7 @@ def read_number(record: Record, name: str) -> int:
     """Return an integer field of a record.
 
     Raises:
-        ValueError: There is none.
+        ValueError: If the field is missing or not an integer.
     """
     value = record.get(name)
     if type(value) is not int:

@@ -66,7 +66,7 @@ class Job:
         """Check that the job can be run.
 
         Raises:
-            ClusterError: A number is out of range, or there is no address.
+            ClusterError: If a number is out of range, or the address is missing.
         """
         if not self.program or self.program == ("-m",):
             raise ClusterError("the program is missing.", fix="Add it, such as train.py.")
@@ -101,7 +101,7 @@ class Job:
         """Check that the program file exists, before it fails in each process.
 
         Raises:
-            ClusterError: It does not exist.
+            ClusterError: If the file does not exist.
         """
         file = self.program[0]
         if not file.startswith("-") and not os.path.exists(file):
@@ -166,7 +166,7 @@ def launch(job: Job) -> int:
     last failure. If this process ends for any reason, all others do.
 
     Raises:
-        ClusterError: The job cannot be run.
+        ClusterError: If the job cannot be run.
     """
     job.check()
     job.check_file()

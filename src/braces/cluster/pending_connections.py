@@ -37,7 +37,7 @@ class Reception:
         """Wait for the first record of any connection.
 
         Raises:
-            TimeoutError: None arrived before the deadline.
+            TimeoutError: If no record arrives before the deadline.
         """
         while (now := time.monotonic()) < deadline:
             for line in [line for line, until in self._until.items() if until <= now]:

@@ -68,7 +68,7 @@ def find_identity(arguments: LauncherInfo, environment: Environment) -> ProcessI
     Kubernetes that is present. Each completes the fields that earlier ones left open.
 
     Raises:
-        ClusterError: A field is missing, or is not a valid number.
+        ClusterError: If a field is missing, or is not a valid number.
 
     Example:
         >>> find_identity(LauncherInfo(), {})
@@ -139,7 +139,7 @@ def split_address(address: str) -> tuple[str, int]:
     """Return host and port.
 
     Raises:
-        ClusterError: It is not an address.
+        ClusterError: If the address is invalid.
 
     Example:
         >>> split_address("[::1]:80"), split_address("node-1:8476")

@@ -39,7 +39,7 @@ class ProcessLog:
         shown_failure: The error of the standard output, after which copying to it stops.
 
     Raises:
-        OSError: The file cannot be created.
+        OSError: If the file cannot be created.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
         gpus: Number of GPUs of each process.
 
     Raises:
-        ClusterError: The job cannot be run, or Ray lacks resources for it.
-        MissingPackageError: Ray is not installed.
+        ClusterError: If the job cannot be run, or Ray lacks resources for it.
+        MissingPackageError: If Ray is not installed.
     """
     job.check()
     if job.hosts > 1 or job.address is not None:

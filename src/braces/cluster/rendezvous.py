@@ -55,8 +55,8 @@ def await_processes(place: ProcessIdentity, facts: Facts, timeout_s: float) -> C
         timeout_s: Time limit in seconds.
 
     Raises:
-        ClusterError: A process did not arrive in time, or they differ; all raise the same
-            error.
+        ClusterError: If a process did not arrive in time, or the processes differ; all raise
+            the same error.
     """
     if place.index == 0:
         return _gather_as_host(place, facts, timeout_s)
@@ -199,8 +199,8 @@ def _admit(
     """Return the number of an arriving process.
 
     Raises:
-        ValueError: It belongs to another job.
-        ClusterError: It belongs to this job, but its number or count is wrong.
+        ValueError: If the process belongs to another job.
+        ClusterError: If the process belongs to this job, but its number or count is wrong.
     """
     index, count = read_number(greeting, "index"), read_number(greeting, "count")
     if greeting.get("job") != place.job:

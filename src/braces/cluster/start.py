@@ -93,8 +93,9 @@ def start(
         The identity of this process. A second call returns the same.
 
     Raises:
-        ClusterError: A process did not arrive, two have the same number, or they differ in the
-            versions of Braces, JAX or Python, or in settings of JAX; all raise the same error.
+        ClusterError: If a process did not arrive; two have the same number; or the processes
+            differ in the versions of Braces, JAX or Python, or in settings of JAX. All raise
+            the same error.
 
     Example:
         >>> import braces as br

@@ -7,8 +7,8 @@ A dtype rule with words (`described`) completes the docstring of a kernel:
         \"\"\"Elementwise maximum; NaN if one of them is.\"\"\"
 
 Its documentation has the inputs "x: real[*shape]." and "y: real[*shape], broadcast against
-`x`.", the output "The promoted dtype, the common shape.", and the errors "ShapeError: The
-shapes do not broadcast." and "DTypeError: Complex numbers."
+`x`.", the output "The promoted dtype, the common shape.", and the errors "ShapeError: If
+the shapes do not broadcast." and "DTypeError: If the dtype is complex."
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DescribedRule:
         rule: The rule: `rule(operator, *dtypes, **attrs)`.
         takes: The kind of the inputs, such as "real".
         gives: The output, where `[*shape]` is its shape; empty for the dtype of the inputs.
-        refuses: The inputs that raise a `DTypeError`, as a sentence; empty for none.
+        refuses: The inputs that raise a `DTypeError`, as a clause with "If"; empty for none.
     """
 
     rule: Callable[..., Any]
@@ -116,10 +116,10 @@ def _describe_output(gives: str, inputs: Sequence[str], reduces: bool) -> str:
 
 def _describe_shape_error(inputs: Sequence[str], along: bool, axes: Axes) -> str:
     if not along:
-        return "The shapes do not broadcast." if len(inputs) > 1 else ""
+        return "If the shapes do not broadcast." if len(inputs) > 1 else ""
     nonempty = isinstance(axes, Reduction) and axes.nonempty
-    end = ", or there is nothing along it." if nonempty else "."
-    return f"`axis` is not an axis of `{inputs[0]}`{end}"
+    end = ", or its size is 0." if nonempty else "."
+    return f"If `axis` is not an axis of `{inputs[0]}`{end}"
 
 
 def _format_section(title: str, texts: dict[str, str]) -> str:

@@ -71,7 +71,7 @@ class Registry:
         """Register a new operator.
 
         Raises:
-            OpDefinitionError: The type is registered already.
+            OpDefinitionError: If the type is registered already.
         """
         if definition.type in self.definitions:
             raise OpDefinitionError(
@@ -100,7 +100,7 @@ class Registry:
         """Return the definition of a type.
 
         Raises:
-            UnknownNameError: The type is not registered; near misses are suggested.
+            UnknownNameError: If the type is not registered; the error suggests similar names.
         """
         definition = self.find(type)
         if definition is None:
@@ -212,9 +212,9 @@ def op(
         version: Increased when the meaning of stored programs would change.
 
     Raises:
-        OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
-            cannot be read; `dtypes` is not a function, or `axes` is missing beside it; another
-            argument does not fit the parameters.
+        OpDefinitionError: If a parameter has no annotation, or an unsupported one; `axes` is
+            invalid; `dtypes` is not a function, or `axes` is missing beside it; or another
+            argument does not match the parameters.
 
     Example:
         >>> import braces as br

@@ -288,7 +288,7 @@ class OpDef:
         """Return all attributes, with defaults, converted to their kinds.
 
         Raises:
-            ProgramError: One is missing, unknown, or of another kind.
+            ProgramError: If an attribute is missing, unknown, or of a different kind.
         """
         bound, specs = dict(self._defaults), self._spec_of
         bound.update(self.coerced(attrs))
@@ -304,7 +304,7 @@ class OpDef:
         """Return the given attributes, converted to their kinds.
 
         Raises:
-            ProgramError: One is unknown, or of another kind.
+            ProgramError: If an attribute is unknown, or of a different kind.
         """
         converted, specs = dict[str, Attr](), self._spec_of
         for name in attrs:

@@ -72,8 +72,8 @@ def infer(
         outer: The types of captures by name.
 
     Raises:
-        ShapeError: The shapes do not fit.
-        DTypeError: The dtypes do not fit.
+        ShapeError: If the shapes are incompatible.
+        DTypeError: If the dtypes are incompatible.
     """
     light_types = infer_without_kernel(definition, types, attrs, wanted, context, outer)
     if light_types is not None:
@@ -102,8 +102,9 @@ def raise_run_error(
         error: The exception of the kernel.
 
     Raises:
-        ShapeError: Types with these sizes are also rejected when a program is built.
-        RunError: They are not, but the kernel rejects them.
+        ShapeError: If types with these sizes are also rejected when a program is built.
+        RunError: If these types are accepted when a program is built, but the kernel rejects
+            them.
     """
     all_values = (value for slot_values in values.values() for value in slot_values)
     if all(hasattr(value, "dtype") and hasattr(value, "shape") for value in all_values):
@@ -125,8 +126,8 @@ def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, T
     """Infer the types of an operator's outputs, by name, from those of its inputs.
 
     Raises:
-        ShapeError: The shapes do not fit.
-        DTypeError: The dtypes do not fit.
+        ShapeError: If the shapes are incompatible.
+        DTypeError: If the dtypes are incompatible.
     """
     definition = OPS.get(op.type)
     input_types = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}

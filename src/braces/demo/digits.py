@@ -52,7 +52,7 @@ def load_images() -> tuple[Images, Images]:
     """Return 1,347 training images and 450 test images for the final accuracy.
 
     Raises:
-        MissingPackageError: Scikit-learn is not installed.
+        MissingPackageError: If scikit-learn is not installed.
     """
     loaded = sklearn_datasets.load_digits()
     pixels, digits = loaded.images, loaded.target

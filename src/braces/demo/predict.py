@@ -30,7 +30,7 @@ def predict_in_subprocess(model_file: Path, pixels: Array) -> Array:
     """Predict from a model file in a new process.
 
     Raises:
-        RunError: The process failed.
+        RunError: If the process failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         images, logits = Path(folder, "images.npy"), Path(folder, "logits.npy")

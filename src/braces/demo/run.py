@@ -30,8 +30,8 @@ def run_demo(out: Path, epochs: int | None, stream: TextIO) -> int:
         stream: The stream for messages.
 
     Raises:
-        BracesError: Scikit-learn is missing, or the fresh process failed.
-        OSError: The folder cannot be written to.
+        BracesError: If scikit-learn is missing, or the fresh process failed.
+        OSError: If the folder cannot be written to.
     """
     start = time.perf_counter()
     settings = replace(Settings(), **({"epochs": epochs} if epochs else {}))

@@ -16,8 +16,8 @@ def parse_size(text: str) -> Size:
     """Read a size; the inverse of `str`.
 
     Raises:
-        FileFormatError: The text is not a size, or is too long.
-        ShapeError: The size divides by zero, or is too large.
+        FileFormatError: If the text is not a size, or is too long.
+        ShapeError: If the size divides by zero, or is too large.
 
     Example:
         >>> parse_size("2*b + 1") == 2 * Dim.named("b") + 1

@@ -22,7 +22,7 @@ def format_terms(terms: Sequence[tuple[Sequence[object], int]]) -> str:
     """Format a sum of products.
 
     Raises:
-        ShapeError: The text is too long, or a term is too large.
+        ShapeError: If the text is too long, or a term is too large.
     """
     text = " + ".join(_term_text(monomial, factor) for monomial, factor in terms)
     if len(text) > LONGEST_TEXT:
@@ -50,7 +50,7 @@ def check_count(count: int) -> None:
     """Refuse a sum with too many terms before it is formatted.
 
     Raises:
-        ShapeError: The text would be too long even with the shortest terms.
+        ShapeError: If the text would be too long even with the shortest terms.
     """
     if 4 * count - 3 > LONGEST_TEXT:
         raise _too_long(f"{count} terms")
@@ -60,7 +60,7 @@ def check_depth(depth: int, text: str) -> int:
     """Return `depth` if functions may nest this deep.
 
     Raises:
-        ShapeError: The depth exceeds the limit.
+        ShapeError: If the depth exceeds the limit.
     """
     if depth > DEEPEST_NESTING:
         raise ShapeError(

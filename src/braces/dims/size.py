@@ -96,7 +96,7 @@ class Dim(Divisible):
         """Return the dimension with this name.
 
         Raises:
-            ShapeError: The name is not valid for a dimension.
+            ShapeError: If the name is not valid for a dimension.
         """
         if not _NAME.fullmatch(name):
             raise ShapeError(f"invalid dimension name {name!r:.80}.", fix="Use an identifier.")
@@ -323,7 +323,7 @@ def call(name: str, left: Size, right: Size) -> Size:
     """Compute and simplify `floordiv`, `mod`, `max` or `min` of two sizes.
 
     Raises:
-        ShapeError: The divisor is zero, or the text of the result is too long.
+        ShapeError: If the divisor is zero, or the text of the result is too long.
 
     Example:
         >>> b = Dim.named("b")

@@ -35,7 +35,7 @@ class Unifier:
         """Substitute all known dimensions in `size`.
 
         Raises:
-            ShapeError: The text of the result is too long.
+            ShapeError: If the text of the result is too long.
         """
         while isinstance(size, Dim) and self.known:
             if not any(name in self.known for name in size.names()):

@@ -63,9 +63,9 @@ def to_stablehlo(
         room: The capacity of lists, in iterations; see `Program.to_jax`.
 
     Raises:
-        ProgramError: A symbolic size has to be a number, or the program cannot be a function of
-            JAX.
-        UnknownNameError: There is no such variable, or no such size.
+        ProgramError: If a symbolic size must be a number, or the program cannot be converted to
+            a JAX function.
+        UnknownNameError: If a variable or size does not exist.
 
     Example:
         >>> import jax, numpy as np, tempfile, braces as br

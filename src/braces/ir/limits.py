@@ -60,7 +60,7 @@ def check_nesting(ops: Iterable[Op]) -> None:
     All recursion over blocks relies on it: new operators are checked here.
 
     Raises:
-        ProgramError: They nest too deep.
+        ProgramError: If the nesting exceeds the limit.
     """
     pending: list[tuple[Body | tuple[Attr, ...], int]] = []
     for op in ops:

@@ -20,8 +20,8 @@ def check_name(name: str) -> str:
     """Return `name` if it is valid for a variable or operator.
 
     Raises:
-        ProgramError: It is empty, too long, or has characters other than letters, digits, and
-            `_ . @ / -`.
+        ProgramError: If the name is empty, too long, or has characters other than letters,
+            digits, and `_ . @ / -`.
     """
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ProgramError(

@@ -110,7 +110,7 @@ class Importer:
             inputs: Its arguments.
 
         Raises:
-            ProgramError: An equation is not supported.
+            ProgramError: If an equation is not supported.
         """
         environment: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
         environment.update(zip(jaxpr.constvars, map(self._captured_value, consts), strict=True))

@@ -80,7 +80,7 @@ class TracedFunction:
             The results, a tree of variables.
 
         Raises:
-            ProgramError: It has unsupported equations.
+            ProgramError: If the function has unsupported equations.
         """
         importer = Importer(self.what, self.translation)
         argument_leaves = jax.tree.leaves(arguments)
@@ -99,7 +99,7 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> TracedFun
         *arguments: Trees of variables, or of their types.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or needs values.
+        ProgramError: If the function cannot be traced: it fails, or reads concrete values.
     """
     types = [
         leaf.type if isinstance(leaf, Var) else leaf for leaf in jax.tree.leaves(arguments)
@@ -125,7 +125,7 @@ def trace_structs(
         translation: The mapping between symbolic sizes of JAX and ours.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or needs values.
+        ProgramError: If the function cannot be traced: it fails, or reads concrete values.
     """
     closed, shapes = closed_jaxpr(what, function, structs)
     return TracedFunction(what, closed, shapes, translation)

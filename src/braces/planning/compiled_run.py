@@ -46,7 +46,7 @@ def compile_and_report(
         sizes: Numbers for named dimensions.
 
     Raises:
-        BracesError: A run of the program would be refused, too.
+        BracesError: If a run of the program would also be refused.
     """
     devices, maker = Devices.of(layout), PhaseRecorder()
     with maker.phase("passes"):

@@ -74,7 +74,7 @@ def find_device_specs(name: str) -> DeviceSpecs:
     """Return the specifications of a kind of device.
 
     Raises:
-        DeviceError: The table has no device of this name.
+        DeviceError: If the table has no device of this name.
     """
     if name not in DEVICES:
         raise DeviceError(

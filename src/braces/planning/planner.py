@@ -66,12 +66,13 @@ def plan(
         A report that prints as tables, has them as fields, and can be saved as a page.
 
     Raises:
-        LayoutError: The layout does not fit the program, or its mesh has -1 or too many
+        LayoutError: If the layout does not match the program, or its mesh contains -1 or too
+            many devices.
+        ShapeError: If a size is missing, is not a number, or is not divisible among the
             devices.
-        ShapeError: A size is missing, is not a number, or is not divisible among the devices.
-        UnknownNameError: There is no such size or fetch.
-        DeviceError: The table has no such device.
-        RunError: It took too long, or its process ended.
+        UnknownNameError: If a size or fetch does not exist.
+        DeviceError: If the table has no device of this name.
+        RunError: If the planning exceeds `timeout_s`, or its process ended.
 
     Example:
         >>> import braces as br
@@ -103,7 +104,7 @@ def checked_timeout(timeout_s: Any) -> float:
     """Return a timeout in seconds as a float.
 
     Raises:
-        ProgramError: It is not a positive number of seconds.
+        ProgramError: If `timeout_s` is not a positive number of seconds.
     """
     if type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_MAX:
         raise ProgramError(
@@ -187,8 +188,8 @@ def _run_worker(question: PlanRequest, timeout_s: float) -> str:
     """Return the answer of a worker process.
 
     Raises:
-        RunError: It took too long, or ended without an answer.
-        DeviceError: It cannot be started.
+        RunError: If the worker exceeds `timeout_s`, or ended without an answer.
+        DeviceError: If the worker cannot be started.
     """
     devices = prod(question.layout.mesh.axes.values())
     try:

@@ -79,7 +79,7 @@ class PlanReport:
         """Estimate the time of a step on devices of a kind, and whether it fits in memory.
 
         Raises:
-            DeviceError: The table has no such kind.
+            DeviceError: If the table has no device of this kind.
         """
         return estimate_step(
             find_device_specs(device), self.flops, self.moved_bytes, self.memory.get(PEAK, 0),
@@ -136,7 +136,7 @@ class PlanReport:
         """Write the page atomically.
 
         Raises:
-            OSError: The folder is missing, full, or must not be written to.
+            OSError: If the folder is missing, full, or not writable.
         """
         write_atomically(path, self.html().encode())
 

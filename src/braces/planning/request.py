@@ -71,7 +71,7 @@ def read_answer(text: str) -> PlanReport:
     """Parse the text that `answer_text` returned.
 
     Raises:
-        BracesError: Planning failed.
+        BracesError: If planning failed.
     """
     data = json.loads(text)
     if ERROR in data:

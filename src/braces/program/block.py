@@ -58,7 +58,7 @@ class Block:
             Name to type.
 
         Raises:
-            ShapeError: Shapes do not fit; the message names operator and source line.
+            ShapeError: If shapes do not match; the message names operator and source line.
         """
         return self._runs.infer(scope)
 

@@ -20,7 +20,7 @@ def collect_page_values(
     """Collect the parameters, other states and gradients of a program, each by name.
 
     Raises:
-        ProgramError: There is a feed but no scope, or no loss to differentiate.
+        ProgramError: If `feed` or `loss` is given without `scope`, or the loss is missing.
     """
     if scope is None:
         if feed is None and loss is None:

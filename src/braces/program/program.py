@@ -73,7 +73,7 @@ class Program(Builder, hints.Hinted):
         """Return the variable of this name in the main block, as an operand to build with.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: If the variable does not exist.
 
         Example:
             >>> import braces as br
@@ -169,8 +169,8 @@ class Program(Builder, hints.Hinted):
                 include the loss of `minimize`.
 
         Raises:
-            ProgramError: There is a feed but no scope, or no loss to differentiate.
-            BracesError: The run failed, as of `exe.run`.
+            ProgramError: If `feed` or `loss` is given without `scope`, or the loss is missing.
+            BracesError: If the run fails; as for `exe.run`.
 
         Example:
             >>> import tempfile
@@ -202,8 +202,8 @@ class Program(Builder, hints.Hinted):
         """Read a program from the bytes of `to_bytes`.
 
         Raises:
-            FileFormatError: The bytes are not a program, or the format is newer.
-            VerifyError: The program is not well formed.
+            FileFormatError: If the bytes are not a program, or the format is newer.
+            VerifyError: If the program is not well formed.
         """
         main, startup = serde.program_from_bytes(data, op_versions())
         return _build_verified(main, startup)
@@ -217,9 +217,9 @@ class Program(Builder, hints.Hinted):
         """Read a program from a file that `save` wrote.
 
         Raises:
-            FileFormatError: The file is not a program, or the format is newer.
-            VerifyError: The program is not well formed.
-            OSError: There is no such file, or it cannot be read.
+            FileFormatError: If the file is not a program, or the format is newer.
+            VerifyError: If the program is not well formed.
+            OSError: If the file does not exist, or it cannot be read.
         """
         return Program.from_bytes(serde.read_bounded(path))
 
@@ -234,9 +234,9 @@ class Program(Builder, hints.Hinted):
                 such. A string is the prefix of their names: `prog.for_test(values="ema")`.
 
         Raises:
-            ProgramError: A value depends on data, or no variable has this prefix.
-            ShapeError: A value has another type than its parameter.
-            UnknownNameError: There is no such variable.
+            ProgramError: If a value depends on data, or no variable has this prefix.
+            ShapeError: If the type of a value differs from that of its parameter.
+            UnknownNameError: If a variable does not exist.
 
         Example:
             >>> import braces as br
@@ -263,7 +263,7 @@ class Program(Builder, hints.Hinted):
                 states, such as running statistics, are frozen too.
 
         Raises:
-            UnknownNameError: A name or pattern matches no update.
+            UnknownNameError: If a name or pattern matches no update.
 
         Example:
             >>> import braces as br
@@ -293,8 +293,8 @@ class Program(Builder, hints.Hinted):
                 their residuals.
 
         Raises:
-            ProgramError: Sizes are data-dependent, or the loops need a capacity.
-            UnknownNameError: There is no such variable.
+            ProgramError: If sizes are data-dependent, or the loops require a capacity.
+            UnknownNameError: If a variable does not exist.
 
         Example:
             >>> import jax, numpy as np, braces as br
@@ -325,8 +325,8 @@ class Program(Builder, hints.Hinted):
             bytes of the program, counted as by `cost`. `print` shows it.
 
         Raises:
-            UnknownNameError: A fetch does not exist, or no size has this name.
-            ProgramError: `passes` are no passes.
+            UnknownNameError: If a fetch or a size does not exist.
+            ProgramError: If `passes` are not passes.
 
         Example:
             >>> import braces as br
@@ -376,9 +376,10 @@ class Program(Builder, hints.Hinted):
             which maps the path of each operator to its cost; `print` shows it.
 
         Raises:
-            UnknownNameError: A fetch does not exist, or no size has this name.
-            ShapeError: A size is no number; or the result depends on more than a text holds.
-            ProgramError: `passes` are no passes.
+            UnknownNameError: If a fetch does not exist, or no size has this name.
+            ShapeError: If a size is not a number, or the result depends on more sizes than a
+                text can represent.
+            ProgramError: If `passes` are not passes.
 
         Example:
             >>> import braces as br
@@ -416,8 +417,8 @@ def parse(source: str) -> Program:
     """Read a program from its text form; the inverse of `str`.
 
     Raises:
-        ParseError: The text is not a program; the message shows line, column, and a caret.
-        VerifyError: The program is not well formed.
+        ParseError: If the text is not a program; the message shows line, column, and a caret.
+        VerifyError: If the program is not well formed.
     """
     return _build_verified(parse_program(source), None)
 

@@ -14,7 +14,7 @@ class Variables(Mapping[str, Var]):
     """A read-only mapping from names to the variables of a program's main block.
 
     Raises:
-        UnknownNameError: There is no variable of this name; near misses are suggested.
+        UnknownNameError: If the variable does not exist; the error suggests similar names.
     """
 
     def __init__(self, program: Builder) -> None:

@@ -57,8 +57,9 @@ def worker(
             "1"}`.
 
     Raises:
-        RemoteError: It does not start, cannot be reached, or does not have the token.
-        ProgramError: The address is invalid, or has no token.
+        RemoteError: If the worker does not start, cannot be reached, or does not have the
+            token.
+        ProgramError: If the address is invalid, or has no token.
 
     Example:
         >>> import braces as br
@@ -81,7 +82,7 @@ def endpoint_of(
     """Return the endpoint of a worker.
 
     Raises:
-        ProgramError: The address is invalid or has no token; `timeout_s` is not a time.
+        ProgramError: If the address is invalid or has no token; `timeout_s` is not a time.
     """
     patience_s = min(validate_seconds(timeout_s), LONGEST_S)
     if address is None:
@@ -147,9 +148,9 @@ class Worker:
                 either side are not shared.
 
         Raises:
-            UninitializedError: A persistable variable has no value.
-            VerifyError: The worker rejects the program as not well formed.
-            RemoteError: The worker is gone.
+            UninitializedError: If a persistable variable has no value.
+            VerifyError: If the worker rejects the program as not well formed.
+            RemoteError: If the worker is not reachable.
         """
         self.hold(Package(program, scope, *self._how))
 
@@ -176,8 +177,8 @@ class Worker:
                 seconds later is abandoned, and restarted for the next run.
 
         Raises:
-            BracesError: The run failed, with the class and text of a local run.
-            RemoteError: The worker is gone and cannot be restarted, died three times in this
+            BracesError: If the run fails; class and text are those of a local run.
+            RemoteError: If the worker ended and cannot be restarted, ended three times in this
                 run, or lost the updates of the program.
         """
         return self.submit(feed, fetch, seed=seed, timeout_s=timeout_s).result()
@@ -207,7 +208,7 @@ class Worker:
         """Return the current persistable values of the worker: `scope.update(one.values())`.
 
         Raises:
-            RemoteError: The worker is gone.
+            RemoteError: If the worker is not reachable.
         """
         return self._soon(self._receive, self._loaded()).result()
 

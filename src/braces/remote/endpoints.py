@@ -43,7 +43,7 @@ class Endpoint(Protocol):
         """Connect to the worker; restart one that is gone, if the endpoint can.
 
         Raises:
-            RemoteError: It cannot be reached, or refuses.
+            RemoteError: If the worker cannot be reached, or rejects the client.
         """
         ...
 
@@ -111,8 +111,8 @@ def connect_to_worker(address: str, key: bytes, timeout_s: float, closed: Event)
     """Connect to a worker that may not listen yet.
 
     Raises:
-        RemoteError: It refuses; nothing listens there within the time limit; or `closed` was
-            set.
+        RemoteError: If the worker rejects the client, no process listens there within the time
+            limit, or `closed` is set.
     """
     until, wait_s = monotonic() + timeout_s, FIRST_WAIT_S
     while True:

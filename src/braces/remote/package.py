@@ -45,9 +45,9 @@ class Package:
             numbers, which each request contains.
 
     Raises:
-        ProgramError: `program` is neither.
-        UninitializedError: A persistable variable has no value.
-        ShapeError: A value is not of the declared type.
+        ProgramError: If `program` is neither a program nor a block.
+        UninitializedError: If a persistable variable has no value.
+        ShapeError: If the type of a value differs from the declared type.
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class Package:
         """Build the request of a run without its random state; the feeds are copied.
 
         Raises:
-            FeedError: The feed is not a dict, or contains data that is unknown or of another
-                type.
-            ProgramError: `timeout_s` is not a time.
+            FeedError: If the feed is not a dict, or contains unknown data or data of a
+                different type.
+            ProgramError: If `timeout_s` is not a time.
         """
         arrays = self._fed({} if feed is None else feed)
         if timeout_s is not None:

@@ -33,8 +33,8 @@ class Workers:
         env: Extra environment variables of processes that are started.
 
     Raises:
-        RemoteError: One does not start, cannot be reached, or does not have the token.
-        ProgramError: There are none, or an address is invalid.
+        RemoteError: If a worker does not start, cannot be reached, or does not have the token.
+        ProgramError: If there are no workers, or an address is invalid.
 
     Example:
         >>> import numpy as np
@@ -111,8 +111,8 @@ class Workers:
             it, and so does `batches` itself; then the iterator ends.
 
         Raises:
-            ProgramError: Nothing is loaded; or runs depend on each other, because the program
-                updates variables.
+            ProgramError: If no program is loaded, or runs depend on each other because the
+                program updates variables.
         """
         shipment = self._independent()
         if seed is not None:

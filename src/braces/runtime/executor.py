@@ -77,10 +77,10 @@ class Executor(Hinted):
             code is eliminated. The results of user-defined passes are verified.
 
     Raises:
-        DeviceError: There is no such device, or fewer than the mesh of the layout has.
-        LayoutError: `layout` is not a layout, or a device is named besides it.
-        ProgramError: There is no such mode, `max_executables` is less than 1, or `passes` are
-            not passes.
+        DeviceError: If the device does not exist, or the mesh of the layout has more devices.
+        LayoutError: If `layout` is not a layout, or a device is given too.
+        ProgramError: If the mode is unknown, `max_executables` is below 1, or `passes` are not
+            passes.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Executor(Hinted):
             The scope.
 
         Raises:
-            ProgramError: The seed is not an integer of 32 bits.
+            ProgramError: If the seed is not a 32-bit integer.
         """
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
@@ -202,13 +202,13 @@ class Executor(Hinted):
             NumPy arrays: one for a single fetch, a list for a sequence, a dict for a dict.
 
         Raises:
-            FeedError: A feed is missing, unknown, or of another type.
-            UnknownNameError: A fetch does not exist.
-            UninitializedError: A persistable variable has no value yet.
-            NaNError: An operator produced a NaN, with `check_nan`.
-            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` is not a time.
-            RunError: The run failed, or took longer than `timeout_s`.
-            DeviceError: `timeout_s` with a compiled run on another device than a CPU.
+            FeedError: If a feed is missing, unknown, or of a different type.
+            UnknownNameError: If a fetch does not exist.
+            UninitializedError: If a persistable variable has no value yet.
+            NaNError: If an operator produces a NaN, and `check_nan` is set.
+            ProgramError: If the seed is not a 32-bit integer, or `timeout_s` is not a time.
+            RunError: If the run failed, or exceeds `timeout_s`.
+            DeviceError: If `timeout_s` is set for a compiled run on a device other than a CPU.
         """
         if forked:
             refuse_forked()
@@ -267,9 +267,9 @@ class Executor(Hinted):
             As `run`.
 
         Raises:
-            FeedError: A feed is missing, unknown, or of another type.
-            UnknownNameError: A fetch does not exist.
-            UninitializedError: A persistable variable has no value yet.
+            FeedError: If a feed is missing, unknown, or of a different type.
+            UnknownNameError: If a fetch does not exist.
+            UninitializedError: If a persistable variable has no value yet.
 
         Example:
             >>> import braces as br
@@ -322,9 +322,9 @@ class Executor(Hinted):
             check_nan: Whether the run will check for NaNs.
 
         Raises:
-            FeedError: A feed is missing, unknown, or of another type.
-            UnknownNameError: A fetch does not exist.
-            UninitializedError: A persistable variable has no value yet.
+            FeedError: If a feed is missing, unknown, or of a different type.
+            UnknownNameError: If a fetch does not exist.
+            UninitializedError: If a persistable variable has no value yet.
 
         Example:
             >>> import numpy as np
@@ -371,10 +371,11 @@ class Executor(Hinted):
             An exception of `batches` is raised in place of its feed.
 
         Raises:
-            FeedError: `batches` is not iterable; from the iterator: a batch is not a dict, has
-                data that is unknown or of another type, or has no data with a padded dimension.
-            ProgramError: `ahead`, or a multiple of `pad`, is not an integer from 1.
-            UnknownNameError: No data have a dimension with a name in `pad`.
+            FeedError: If `batches` is not iterable. From the iterator: if a batch is not a
+                dict, contains unknown data or data of a different type, or has no data with a
+                padded dimension.
+            ProgramError: If `ahead`, or a multiple of `pad`, is not a positive integer.
+            UnknownNameError: If no data has a dimension named in `pad`.
 
         Example:
             >>> import numpy as np
@@ -436,8 +437,9 @@ class Executor(Hinted):
             A value that prints as a table, has `rows(by)`, and is saved for Perfetto.
 
         Raises:
-            ProgramError: `runs` or `warmup` is not such a number.
-            RunError: A run failed, or JAX's profiler is in use.
+            ProgramError: If `runs` is not a positive integer, or `warmup` is not a nonnegative
+                integer.
+            RunError: If a run failed, or JAX's profiler is in use.
             BracesError: As for `run`.
 
         Example:

@@ -84,7 +84,7 @@ class PlanCache:
         """Return the plan for the inputs of a run, and its converted feeds.
 
         Raises:
-            BracesError: There is no plan, or the feeds do not fit it.
+            BracesError: If there is no plan, or the feeds do not match it.
         """
         if program.origin is not None:
             program = self.evaluations.fitted(program, feed)
@@ -172,7 +172,8 @@ def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> 
     """Return the feeds as arrays of the declared dtypes, on the devices of a mesh.
 
     Raises:
-        FeedError: The feed is not a dict, or has data that is unknown or of another type.
+        FeedError: If the feed is not a dict, or contains unknown data or data of a different
+            type.
     """
     if type(feed) is not dict and not isinstance(feed, Mapping):
         raise FeedError(

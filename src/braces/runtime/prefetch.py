@@ -164,7 +164,7 @@ def check_prefetch_count(ahead: Any) -> int:
     """Return a validated number of feeds.
 
     Raises:
-        ProgramError: The argument is not such a number.
+        ProgramError: If `ahead` is not a positive integer.
     """
     if type(ahead) is not int or ahead < 1:
         raise ProgramError(f"invalid ahead={ahead!r:.80}.", fix="Use an integer of at least 1.")
@@ -177,7 +177,8 @@ def prepare_batch(
     """Return a batch as private arrays of the declared dtypes on devices.
 
     Raises:
-        FeedError: The batch is not a dict, or has unknown data, or data of another type.
+        FeedError: If the batch is not a dict, or contains unknown data or data of a different
+            type.
     """
     if not isinstance(batch, Mapping):
         raise FeedError(

@@ -123,7 +123,7 @@ class PureFunction:
             status: The status that the call returned.
 
         Raises:
-            BracesError: The error of the operator that failed, as raised by runs.
+            BracesError: If an operator failed; the error is that of a run.
         """
         for site, code in zip(self._sites.values(), np.asarray(status).tolist(), strict=True):
             if code and site.history:

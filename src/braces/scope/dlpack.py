@@ -55,7 +55,7 @@ def export_array(raw: Any, **options: Any) -> Any:
     """Export an array of NumPy or JAX as a DLPack capsule; `options` are the protocol's.
 
     Raises:
-        BufferError: DLPack does not support the array or the options.
+        BufferError: If DLPack does not support the array or the options.
     """
     if type(raw) is not np.ndarray or raw.dtype != _BFLOAT16:
         return raw.__dlpack__(**options)
@@ -68,8 +68,8 @@ def import_array(value: object) -> Array | None:
     """Import an array as a NumPy array that shares its memory; `None` for no DLPack exporter.
 
     Raises:
-        BufferError: The array is not exported, or is not on a CPU. Some libraries raise other
-            built-in errors instead.
+        BufferError: If the array is not exported, or is not on a CPU. Some libraries raise
+            other built-in errors instead.
     """
     if isinstance(value, np.ndarray):
         return cast("Array", value)
@@ -92,8 +92,8 @@ def as_numpy(value: object) -> Any:
     """Convert an array of another library to NumPy without a copy; return others unchanged.
 
     Raises:
-        TypeError: The array is on another device, or cannot be read; the library says why. It
-            may raise another built-in error.
+        TypeError: If the array is on another device, or cannot be read; the library gives the
+            reason. It may raise another built-in error.
     """
     if isinstance(value, np.ndarray | np.generic) or not isinstance(value, DLPackExporter):
         return cast("Any", value)

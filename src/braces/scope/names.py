@@ -23,7 +23,7 @@ def text_of(name: object) -> str:
     """Return a name if it is a string.
 
     Raises:
-        InvalidNameError: The name is not a string.
+        InvalidNameError: If the name is not a string.
     """
     if isinstance(name, str):
         return name
@@ -35,7 +35,7 @@ def check_name(name: object) -> None:
     """Refuse an invalid name.
 
     Raises:
-        InvalidNameError: The name is not a string, is empty, or has control characters.
+        InvalidNameError: If the name is not a string, is empty, or has control characters.
     """
     text = text_of(name)
     if not text:

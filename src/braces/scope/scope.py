@@ -64,7 +64,7 @@ class Scope(Hinted):
         turn: For the executor: the lock of runs with updates, shared by all scopes of a tree.
 
     Raises:
-        ScopeClosedError: Any use of a closed scope; closing it again is fine.
+        ScopeClosedError: If a closed scope is used; a second `close` is allowed.
 
     Example:
         >>> from braces.scope import Scope
@@ -96,7 +96,7 @@ class Scope(Hinted):
         """Get or create the variable of this name in this scope; it shadows a parent's.
 
         Raises:
-            InvalidNameError: The name is not valid for a variable.
+            InvalidNameError: If the name is not valid for a variable.
         """
         return self._own().get(text_of(name)) or self._make(name, may_exist=True)
 
@@ -104,8 +104,8 @@ class Scope(Hinted):
         """Create a variable in this scope; a name is any string without control characters.
 
         Raises:
-            DuplicateNameError: The name exists in this scope.
-            InvalidNameError: The name is not valid for a variable.
+            DuplicateNameError: If the name exists in this scope.
+            InvalidNameError: If the name is not valid for a variable.
         """
         return self._make(name, may_exist=False)
 
@@ -129,7 +129,7 @@ class Scope(Hinted):
         """Return the variable of this name, from here or the nearest ancestor.
 
         Raises:
-            UnknownNameError: There is none; the error suggests similar names.
+            UnknownNameError: If the variable does not exist; the error suggests similar names.
         """
         variable = self.find_var(name)
         if variable is not None:
@@ -145,8 +145,8 @@ class Scope(Hinted):
                 program called under this name.
 
         Raises:
-            DTypeError: A value is not an array.
-            InvalidNameError: A name is not valid for a variable.
+            DTypeError: If a value is not an array.
+            InvalidNameError: If a name is not valid for a variable.
         """
         for name in values:
             check_name(name)
@@ -226,7 +226,7 @@ class Scope(Hinted):
             prefix: Include only names with this prefix, and remove it: `"encoder/"`.
 
         Raises:
-            DTypeError: A variable holds a list, not an array.
+            DTypeError: If a variable holds a list, not an array.
         """
         with self.turn:
             values = self._values_with_prefix(prefix)
@@ -246,9 +246,9 @@ class Scope(Hinted):
             prefix: Prefix of the names in this scope, as in `state_dict`.
 
         Raises:
-            UnknownNameError: A name is missing or extra, and `strict` is set.
-            ShapeError: A value has another shape.
-            DTypeError: A value has another dtype, or is not an array.
+            UnknownNameError: If a name is missing or extra, and `strict` is set.
+            ShapeError: If the shape of a value differs.
+            DTypeError: If the dtype of a value differs, or a value is not an array.
 
         Example:
             >>> from braces.scope import Scope

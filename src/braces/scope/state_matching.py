@@ -51,7 +51,7 @@ def array_in(name: str, held: Mapping[str, Any]) -> Any:
     """Return the array of this name.
 
     Raises:
-        DTypeError: The value is a list.
+        DTypeError: If the value is a list.
     """
     raw = held[name]
     if is_list(raw):
@@ -65,9 +65,9 @@ def match_states(held: Mapping[str, Any], values: Mapping[str, Any], strict: boo
     """Match loaded values with those of a scope.
 
     Raises:
-        UnknownNameError: A name is missing or extra, and `strict` is set.
-        DTypeError: A value has another dtype.
-        ShapeError: A value has another shape.
+        UnknownNameError: If a name is missing or extra, and `strict` is set.
+        DTypeError: If the dtype of a value differs.
+        ShapeError: If the shape of a value differs.
     """
     old = {name: type_of(raw) for name, raw in held.items()}
     new = {name: type_of(raw) for name, raw in values.items()}

@@ -93,8 +93,8 @@ def convert_value(value: object, at: str) -> Any:
     """Copy `value` to a NumPy array in native byte order.
 
     Raises:
-        DTypeError: The dtype is not supported, or a number is out of range.
-        ShapeError: Nested lists differ in length.
+        DTypeError: If the dtype is not supported, or a number is out of range.
+        ShapeError: If nested lists differ in length.
     """
     dtype = _default_dtype(value)
     try:
@@ -114,7 +114,7 @@ def share_value(value: object, at: str) -> Any:
     """Return a NumPy array that shares the memory of `value`.
 
     Raises:
-        DTypeError: The dtype is not supported, or NumPy cannot use the memory.
+        DTypeError: If the dtype is not supported, or NumPy cannot use the memory.
     """
     try:
         array = import_array(value)

@@ -35,9 +35,9 @@ class Variable:
     the variable does not reuse exported memory.
 
     Raises:
-        OwnershipError: A variable is created, copied or pickled without its scope.
-        ScopeClosedError: Any use after its scope was closed, or its name erased.
-        UninitializedError: The value was read before it was set.
+        OwnershipError: If a variable is created, copied or pickled outside of its scope.
+        ScopeClosedError: If the handle is used after its scope was closed, or its name erased.
+        UninitializedError: If the value was read before it was set.
 
     Example:
         >>> from braces.scope import Scope
@@ -100,9 +100,9 @@ class Variable:
                 its own copy.
 
         Raises:
-            DTypeError: The dtype is not supported, or a number is out of range; or with
+            DTypeError: If the dtype is not supported, or a number is out of range; or with
                 `copy=False`, the memory cannot be shared.
-            ShapeError: Nested lists differ in length.
+            ShapeError: If nested lists differ in length.
 
         Example:
             >>> import numpy as np
@@ -120,7 +120,7 @@ class Variable:
         """Export the value to another library without a copy; `options` are the protocol's.
 
         Raises:
-            BufferError: DLPack does not support the value, such as an array of 8-bit floats.
+            BufferError: If DLPack does not support the value, as for 8-bit floats.
         """
         try:
             return export_array(self._array("memory to share"), **options)

@@ -130,9 +130,9 @@ class Checkpoint:
             data_position: The position in the data, as plain JSON.
 
         Raises:
-            ProgramError: There is a checkpoint of a later step, or `step` is invalid.
-            DTypeError: The position is not plain JSON.
-            OSError: The previous write failed.
+            ProgramError: If a checkpoint of a later step exists, or `step` is invalid.
+            DTypeError: If the position is not plain JSON.
+            OSError: If the previous write failed.
         """
         self.wait()
         self._writing = BackgroundWrite(self._prepare(scope, step, data_position, copy=True))
@@ -160,11 +160,11 @@ class Checkpoint:
             The metadata; `None` if there is no checkpoint yet.
 
         Raises:
-            CheckpointError: There is none of this step.
-            FileFormatError: The file is damaged or of a newer format; the error names the
+            CheckpointError: If there is no checkpoint of this step.
+            FileFormatError: If the file is damaged or of a newer format; the error names the
                 intact checkpoints.
-            LayoutError: The layout does not fit the variables.
-            ClusterError: The processes do not see the same checkpoints.
+            LayoutError: If the layout does not fit the variables.
+            ClusterError: If the processes do not see the same checkpoints.
         """
         if not self.steps and step is None:
             _agree_on_step("none", layout)
@@ -272,11 +272,11 @@ def load_checkpoint(
         layout: The sharding of values; see `Checkpoint.restore`.
 
     Raises:
-        CheckpointError: There is none, or none of this step.
-        FileFormatError: The file is damaged or of a newer format; the error names the intact
+        CheckpointError: If there is no checkpoint, or none of this step.
+        FileFormatError: If the file is damaged or of a newer format; the error names the intact
             checkpoints.
-        LayoutError: The layout does not fit the variables.
-        ClusterError: The processes do not see the same checkpoints.
+        LayoutError: If the layout does not fit the variables.
+        ClusterError: If the processes do not see the same checkpoints.
     """
     check_scope("load_checkpoint(scope, folder)", scope)
     checkpoints = _find_checkpoints(Path(folder))
@@ -385,7 +385,7 @@ def _checked_position(position: Any) -> Any:
     """Return a deep copy of a data position.
 
     Raises:
-        DTypeError: It is not plain JSON.
+        DTypeError: If the position is not plain JSON.
     """
     try:
         _check_plain(position)

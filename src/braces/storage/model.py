@@ -76,7 +76,7 @@ class Model(Hinted):
         """Return the program of this name.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: If the program does not exist.
         """
         if name not in self.programs:
             raise UnknownNameError(
@@ -110,9 +110,9 @@ class Model(Hinted):
             dict.
 
         Raises:
-            FeedError: A feed is missing, unknown, or of another type.
-            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` is not a time.
-            RunError: The run failed, or took longer than `timeout_s`.
+            FeedError: If a feed is missing, unknown, or of a different type.
+            ProgramError: If the seed is not a 32-bit integer, or `timeout_s` is not a time.
+            RunError: If the run failed, or exceeds `timeout_s`.
         """
         return self.run_program(PREDICT, feed, seed, timeout_s, **feeds)
 
@@ -152,7 +152,7 @@ class Model(Hinted):
         """Return the program of this name with its signature.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: If the program does not exist.
         """
         return self._entries.get(name) or NamedProgram(self.program(name), (), {})
 

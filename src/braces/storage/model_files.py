@@ -97,11 +97,11 @@ def save_model(
             of training, as `{"train": (program, ["x", "y"], [loss])}`.
 
     Raises:
-        UnknownNameError: A feed or fetch does not exist.
-        FeedError: The fetches need data that is not among the feeds.
-        UninitializedError: A persistable variable has no value.
-        ProgramError: Nothing is fetched, or a name cannot be stored.
-        OSError: The folder is missing, full, or not writable.
+        UnknownNameError: If a feed or fetch does not exist.
+        FeedError: If the fetches require data that is not among the feeds.
+        UninitializedError: If a persistable variable has no value.
+        ProgramError: If there are no fetches, or a name cannot be stored.
+        OSError: If the folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile
@@ -234,9 +234,9 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
         device: The device: `"cpu:0"`, `"gpu:0"`, …
 
     Raises:
-        FileFormatError: The file is damaged, truncated, of a newer format, or not a model.
-        VerifyError: A program in it is not well formed.
-        OSError: There is no such file, or it cannot be read.
+        FileFormatError: If the file is damaged, truncated, of a newer format, or not a model.
+        VerifyError: If a stored program is not well formed.
+        OSError: If the file does not exist, or it cannot be read.
     """
     executor, scope = Executor(mode, device), Scope()
     with open_tensors(path) as file:
@@ -249,9 +249,9 @@ def read_programs(path: Path) -> dict[str, NamedProgram]:
     """Read the programs of a model by name, without its parameters.
 
     Raises:
-        FileFormatError: The file is damaged, truncated, of a newer format, or not a model.
-        VerifyError: A program in it is not well formed.
-        OSError: There is no such file, or it cannot be read.
+        FileFormatError: If the file is damaged, truncated, of a newer format, or not a model.
+        VerifyError: If a stored program is not well formed.
+        OSError: If the file does not exist, or it cannot be read.
     """
     with open_tensors(path) as file:
         return _read_programs(file)

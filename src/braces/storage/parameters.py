@@ -45,12 +45,12 @@ def save_parameters(
             numbers.
 
     Raises:
-        UnknownNameError: There is no variable of such a name.
-        UninitializedError: A variable of `names` has no value.
-        ProgramError: A file cannot hold a variable of this name.
-        DTypeError: A variable holds a list, not an array.
-        DeviceError: Other processes have shards of a value.
-        OSError: The folder is missing, full, or not writable.
+        UnknownNameError: If a variable does not exist.
+        UninitializedError: If a variable of `names` has no value.
+        ProgramError: If a file cannot store a variable of this name.
+        DTypeError: If a variable holds a list, not an array.
+        DeviceError: If other processes have shards of a value.
+        OSError: If the folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile
@@ -88,10 +88,10 @@ def load_parameters(
         The names that were set, those that only the scope has, and those that were new to it.
 
     Raises:
-        FileFormatError: The file is damaged, truncated, or of a newer format; or, with
-            `strict`, it does not fit the scope.
-        UnknownNameError: The file has no variable of a name in `names`.
-        OSError: There is no such file, or it cannot be read.
+        FileFormatError: If the file is damaged, truncated, or of a newer format; or, with
+            `strict`, does not match the scope.
+        UnknownNameError: If the file has no variable of a name in `names`.
+        OSError: If the file does not exist, or it cannot be read.
     """
     check_scope("load_parameters(scope, path)", scope)
     with open_tensors(path) as file:
@@ -118,7 +118,7 @@ def check_scope(call: str, scope: Any) -> None:
         scope: The argument.
 
     Raises:
-        DTypeError: It is not a scope.
+        DTypeError: If the argument is not a scope.
     """
     if not isinstance(scope, Scope):
         raise DTypeError(
@@ -156,7 +156,7 @@ def refuse_sharded(name: str, raw: Any) -> None:
     """Raise an error for a value with shards in other processes.
 
     Raises:
-        DeviceError: This process does not have all of it.
+        DeviceError: If this process does not have all shards of the value.
     """
     is_complete = getattr(raw, "is_fully_addressable", True) or raw.is_fully_replicated
     if not is_complete:
@@ -172,7 +172,7 @@ def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str,
     """Return the values of variables in place, checked for storage; see `host_arrays`.
 
     Raises:
-        DTypeError: One is a list.
+        DTypeError: If a value is a list.
     """
     selected = names_with_value(scope) if names is None else _listed(names)
     raws = {check_variable_name(name): scope.get_var(name).raw for name in selected}
@@ -190,7 +190,7 @@ def check_variable_name(name: str) -> str:
     """Return `name` if a file can hold a variable of that name.
 
     Raises:
-        ProgramError: It cannot.
+        ProgramError: If a file cannot store a variable of this name.
     """
     if check_name(name).startswith(RESERVED):
         raise ProgramError(

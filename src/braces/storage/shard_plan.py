@@ -54,7 +54,7 @@ class ShardPlan:
             copy: Whether another run comes before it is written.
 
         Raises:
-            ClusterError: The processes save different steps, or scopes with different
+            ClusterError: If the processes save different steps, or scopes with different
                 variables.
         """
         raws = stored_values(scope)
@@ -76,8 +76,8 @@ class ShardPlan:
         """Write these shards, wait for the other processes, and return the record of all.
 
         Raises:
-            OSError: The folder is missing, full, or not writable.
-            ClusterError: Another process could not write, or is missing.
+            OSError: If the folder is missing, full, or not writable.
+            ClusterError: If another process cannot write, or is missing.
         """
         path = shard_path(checkpoint, self.save, self.process, process_count())
         with self.all_hear("parts") as sizes_:

@@ -81,7 +81,7 @@ def write_shards(
     """Write the shards of this process to a file; return its size in bytes.
 
     Raises:
-        OSError: The folder is missing, full, or not writable.
+        OSError: If the folder is missing, full, or not writable.
     """
     named = {f"{name}@{i}": p for name, shards in parts.items() for i, p in enumerate(shards)}
     arrays = {name: part.values for name, part in named.items()}
@@ -148,7 +148,7 @@ class StoredVariables:
         """Read a variable, or a region of it and nothing else.
 
         Raises:
-            FileFormatError: A bool is neither 0 nor 1.
+            FileFormatError: If a bool is neither 0 nor 1.
         """
         shape: Any = self.types[name].shape
         ranges = (
@@ -183,7 +183,7 @@ def open_variables(checkpoint: Path, file: TensorFile) -> Generator[StoredVariab
     """Open the variables of a checkpoint.
 
     Raises:
-        FileFormatError: A file is missing, damaged or of another save; or shards overlap or
+        FileFormatError: If a file is missing, damaged or of another save, or shards overlap or
             leave gaps.
     """
     record = file.record.get("parts")

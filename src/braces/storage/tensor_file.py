@@ -65,7 +65,7 @@ def write_tensors(
         record: Other metadata: plain JSON.
 
     Raises:
-        OSError: The folder is missing, full, or not writable.
+        OSError: If the folder is missing, full, or not writable.
     """
     with replace_atomically(path) as file:
         for piece in tensor_pieces(arrays, kind, **record):
@@ -153,8 +153,8 @@ class TensorFile:
             region: The slice of each axis to read, and nothing else; by default all.
 
         Raises:
-            UnknownNameError: There is no such array.
-            FileFormatError: A bool is neither 0 nor 1.
+            UnknownNameError: If the array does not exist.
+            FileFormatError: If a bool is neither 0 nor 1.
         """
         if name not in self.types:
             raise UnknownNameError(
@@ -183,7 +183,7 @@ class TensorFile:
         """Raise an error for a file of another kind.
 
         Raises:
-            FileFormatError: It is of another kind; `fix` is the advice.
+            FileFormatError: If the file is of a different kind; `fix` is the advice.
         """
         actual = self.record.get("format", "safetensors of another library")
         if actual != kind:
@@ -200,9 +200,9 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
     replaces files instead of modifying them.
 
     Raises:
-        FileFormatError: It is damaged, truncated, or of a newer format; errors of the block get
-            its path.
-        OSError: There is no such file, or it cannot be read.
+        FileFormatError: If the file is damaged, truncated, or of a newer format; errors of the
+            block get its path.
+        OSError: If the file does not exist, or it cannot be read.
     """
     try:
         check_regular(path)
@@ -224,7 +224,7 @@ def read_tensors(data: bytes, source: str) -> TensorFile:
     """Parse the contents of a file from memory; `source` is its origin, for errors.
 
     Raises:
-        FileFormatError: It is damaged, truncated, or of a newer format.
+        FileFormatError: If the data is damaged, truncated, or of a newer format.
     """
     try:
         return _parse_header(source, _InMemory(data))

@@ -52,8 +52,8 @@ def raises(
         The caught error, to look at after the block.
 
     Raises:
-        AssertionError: There is no error, it is none of Braces, its message does not match or
-            names no line of the file, or the program changed.
+        AssertionError: If no error is raised; it is not an error of Braces; its message does
+            not match or names no line of the file; or the program changed.
 
     Example:
         >>> import braces as br

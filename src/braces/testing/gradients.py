@@ -132,7 +132,7 @@ def compare_derivatives(
     """Compare both modes, both directions of differentiation, and central differences.
 
     Raises:
-        AssertionError: Values differ.
+        AssertionError: If values differ.
     """
     feed = feed_with_directions(built, feed)
     compiled, interpreted = (built.run(feed, mode) for mode in ("compile", "interpret"))
@@ -202,8 +202,9 @@ def check_gradients(
         step: The step of the differences.
 
     Raises:
-        AssertionError: Derivatives differ.
-        DTypeError: An output is no float64, so that differences are too coarse.
+        AssertionError: If derivatives differ.
+        DTypeError: If the dtype of an output is not float64, so that finite differences are too
+            coarse.
 
     Example:
         >>> import numpy as np

@@ -82,7 +82,7 @@ def assert_modes_agree(
         The fetched arrays of the compiled run.
 
     Raises:
-        AssertionError: A fetch, or a persistable variable after the run, differs.
+        AssertionError: If a fetch, or a persistable variable after the run, differs.
 
     Example:
         >>> import braces as br

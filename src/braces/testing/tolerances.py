@@ -42,7 +42,7 @@ def assert_allclose(
         atol: The absolute tolerance. By default 1e-5, and 1e-7 for float64.
 
     Raises:
-        AssertionError: Values, shapes or structures differ. The message has the place in the
+        AssertionError: If values, shapes or structures differ. The message has the place in the
             structure and the largest differences.
 
     Example:

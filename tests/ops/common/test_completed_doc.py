@@ -24,7 +24,7 @@ BINARY = """
         out: The promoted dtype, the common shape.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: If the shapes do not broadcast.
 """
 
 
@@ -39,7 +39,7 @@ def test_a_written_section_takes_precedence_and_keeps_its_place():
     titles = [line for line in doc.splitlines() if line.endswith(":")]
     assert titles == ["Inputs:", "Outputs:", "Raises:", "Example:"]
     assert "out: Not negative.\n" in doc
-    assert "DTypeError: Bools or complex numbers." in doc
+    assert "DTypeError: If the dtype is bool or complex." in doc
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ def test_a_written_section_takes_precedence_and_keeps_its_place():
 def test_an_axis_gives_the_output_and_the_error(attrs, axes, output):
     doc = complete_doc("Sum.", [X], attrs, real_function, axes)
     assert f"out: float{output}; integers give float32." in doc
-    assert "ShapeError: `axis` is not an axis of `x`.\n" in doc
+    assert "ShapeError: If `axis` is not an axis of `x`.\n" in doc
     assert [f"{name}: {text}" in doc for name, text in REDUCED.items()] == [
         attrs == REDUCING
     ] * 2
 
 
 def test_words_of_a_rule_keep_its_result():
-    @described("bool", "bool[*shape].", "An input is not bool.")
+    @described("bool", "bool[*shape].", "If an input is not bool.")
     def rule(operator, *dtypes):
         return operator, dtypes
 
     assert rule("logical_not", 1, 2) == ("logical_not", (1, 2))
-    assert "DTypeError: An input is not bool." in complete_doc(
+    assert "DTypeError: If an input is not bool." in complete_doc(
         "Not.", [X], [], rule, "... -> ..."
     )
 

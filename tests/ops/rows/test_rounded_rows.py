@@ -66,7 +66,7 @@ def mask(parts: Sequence[Differentiated], name: str) -> None:
     """Leave padding out of their program.
 
     Raises:
-        ProgramError: Some operator in it keeps exact sizes.
+        ProgramError: If an operator of the program requires exact sizes.
     """
     rows, built = Dim.named(name), parts[0].built
     with built.program as program:

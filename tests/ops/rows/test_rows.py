@@ -41,7 +41,7 @@ def mask(parts: Sequence[Built], name: str) -> None:
     """Leave padding out of a program that computes some examples.
 
     Raises:
-        ProgramError: One of them is refused.
+        ProgramError: If a program is refused.
     """
     rows, built = Dim.named(name), parts[0]
     with built.program as program:

@@ -69,8 +69,8 @@ def read_definitions(path: str) -> Definitions:
     """Read the programs of a file: decoded, but not verified.
 
     Raises:
-        FileFormatError: The file has no programs, or is damaged.
-        OSError: The file does not exist or cannot be read.
+        FileFormatError: If the file has no programs, or is damaged.
+        OSError: If the file does not exist or cannot be read.
     """
     if path == STDIN:
         return _parse_definition(sys.stdin.buffer.read(LARGEST_FILE + 1))

@@ -152,7 +152,7 @@ def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
     """Write arrays as `.npz`, atomically.
 
     Raises:
-        ProgramError: The name of an array is a path outside of the archive's folder.
+        ProgramError: If the name of an array is a path outside of the archive's folder.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

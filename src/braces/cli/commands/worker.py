@@ -51,9 +51,9 @@ def read_token(path: str) -> str:
     """Return the token in a file that only its owner can read; create the file if absent.
 
     Raises:
-        ProgramError: Others can read it.
-        FileFormatError: It is too large, or not a regular file.
-        OSError: It cannot be read or created.
+        ProgramError: If other users can read the file.
+        FileFormatError: If the file is too large, or not a regular file.
+        OSError: If the file cannot be read or created.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

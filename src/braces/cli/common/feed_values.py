@@ -27,9 +27,9 @@ def read_feeds(texts: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
     Random arrays have the declared type; their named dimensions have the sizes of other feeds.
 
     Raises:
-        FeedError: A value cannot be read, or a name is not declared.
-        FileFormatError: A file is a folder, or not a regular file.
-        OSError: A file does not exist.
+        FeedError: If a value cannot be read, or a name is not declared.
+        FileFormatError: If a file is a folder, or not a regular file.
+        OSError: If a file does not exist.
     """
     values = dict(_split_feed(text, data) for text in texts)
     feeds = {

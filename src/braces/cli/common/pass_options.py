@@ -100,7 +100,8 @@ def check_passes(options: Namespace) -> None:
     """Check that the pass options are consistent.
 
     Raises:
-        ProgramError: Options of `--passes` are given without it, or together with text output.
+        ProgramError: If options of `--passes` are given without it, or together with text
+            output.
     """
     if not options.passes and (options.without or options.size or options.all):
         raise ProgramError("--without, --size and --all need --passes.", fix="Add --passes.")
@@ -118,8 +119,8 @@ def explain_programs(content: Content, options: Namespace) -> dict[str, Explanat
     """Explain the effect of passes on each program of a file, for its default fetches.
 
     Raises:
-        FileFormatError: The file has no programs.
-        UnknownNameError: An excluded pass is not among the passes, or a size does not exist.
+        FileFormatError: If the file has no programs.
+        UnknownNameError: If an excluded pass is not among the passes, or a size does not exist.
     """
     if not content.programs:
         raise FileFormatError("the file has arrays, and no programs.")

@@ -83,7 +83,7 @@ def prepare_run(file: str, options: Namespace) -> PreparedRun:
     """Load a program or model, and initialize its variables.
 
     Raises:
-        BracesError: The file, the parameters or the fetches do not match.
+        BracesError: If the file, the parameters or the fetches do not match.
     """
     content, fetches = read_file(file), split_names(options.fetch or [])
     picked, scope = select_program(content, options.program), load_stored_scope(file, content)

@@ -66,8 +66,8 @@ def check_profile(options: Namespace) -> None:
     """Check that the options are consistent, before any file is read.
 
     Raises:
-        ProgramError: Options of a profile are given without it, together with a comparison, or
-            the trace would overwrite the program.
+        ProgramError: If options of a profile are given without it, together with a comparison,
+            or the trace would overwrite the program.
     """
     if options.profile is None and (options.runs is not None or options.by is not None):
         raise ProgramError("--runs and --by require --profile.", fix="Add --profile.")

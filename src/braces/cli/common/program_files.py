@@ -57,8 +57,8 @@ def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
         sizes: Numbers for symbolic sizes of a model of ONNX.
 
     Raises:
-        FileFormatError: The format is unknown, or the file is damaged.
-        OSError: It does not exist or cannot be read.
+        FileFormatError: If the format is unknown, or the file is damaged.
+        OSError: If the file does not exist or cannot be read.
     """
     if path == STDIN:
         return _read_program(sys.stdin.buffer.read(LARGEST_FILE + 1))

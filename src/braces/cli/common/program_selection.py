@@ -37,8 +37,8 @@ def read_selected(options: Namespace) -> SelectedProgram:
     """Return the program selected by the options of `add_file`, with its default fetches.
 
     Raises:
-        FileFormatError: The file has no programs.
-        UnknownNameError: It has no program of this name.
+        FileFormatError: If the file has no programs.
+        UnknownNameError: If the file has no program of this name.
     """
     return select_program(read_file(options.file), options.program)
 
@@ -61,7 +61,7 @@ class SelectedProgram:
         Variables inside plain blocks can be named, too.
 
         Raises:
-            UnknownNameError: Neither exists.
+            UnknownNameError: If neither a fetch nor a variable has this name.
         """
         main = self.program.definition.main
         var_of_name = {inner: inner for inner in (*bound_inside(main), *main.vars)} | dict(

@@ -269,7 +269,7 @@ def normalize_axes(axis: Any, rank: int) -> list[int]:
     """Return the axes of an attribute, sorted; all axes for `None`.
 
     Raises:
-        AxisError: An axis is out of range, or given twice.
+        AxisError: If an axis is out of range or duplicate.
     """
     if axis is None:
         return list(range(rank))
@@ -285,7 +285,7 @@ def normalize_axis(axis: Any, rank: int) -> int:
     """Return an axis as a nonnegative number.
 
     Raises:
-        AxisError: It is out of range.
+        AxisError: If the axis is out of range.
     """
     if not -rank <= axis < rank:
         raise AxisError(

@@ -40,7 +40,7 @@ def axis_rule(
     """Return the declared axes of a definition as a function of types and attributes.
 
     Raises:
-        OpDefinitionError: It cannot be read, or names an unknown input or axis.
+        OpDefinitionError: If the notation is invalid, or names an unknown input or axis.
     """
     slots = tuple(s.name for s in inputs), tuple(s.name for s in outputs)
     if axes is None:
@@ -88,7 +88,7 @@ class ChosenAxes:
         """Return the result of the function.
 
         Raises:
-            ShapeError: It rejects the inputs.
+            ShapeError: If the function rejects the inputs.
         """
         available_types = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
         return call_rule(

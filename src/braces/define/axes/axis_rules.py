@@ -60,7 +60,7 @@ def check_not_empty(type_: Type, attrs: Attrs) -> None:
     """Reject an empty reduction.
 
     Raises:
-        AxisError: An axis that is reduced has size 0.
+        AxisError: If a reduced axis has size 0.
     """
     shape = shape_of(type_)
     if 0 in [shape[a] for a in normalize_axes(attrs["axis"], len(shape))]:

@@ -46,7 +46,7 @@ def infer_shapes(
         unifier: The unifier of unnamed dimensions; it records new equalities.
 
     Raises:
-        ShapeError: The inputs do not fit.
+        ShapeError: If the shapes of the inputs are incompatible.
     """
     declaration = _declaration_of(rule, types, attrs)
     if isinstance(declaration, Notation) and declaration.elementwise:
@@ -82,7 +82,7 @@ def broadcast_shapes(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
     """Return the common shape under NumPy's broadcasting.
 
     Raises:
-        ShapeError: Two sizes on one axis differ and neither is 1.
+        ShapeError: If two sizes on one axis differ and neither is 1.
     """
     first = shapes[0] if shapes else ()
     for shape in shapes:

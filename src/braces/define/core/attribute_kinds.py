@@ -233,7 +233,7 @@ def coerce_argument(what: str, name: str, kind: str, value: Any) -> Any:
     """Convert an argument to its kind.
 
     Raises:
-        ProgramError: It is of another kind.
+        ProgramError: If the argument is of a different kind.
     """
     try:
         return normalise(kind, value)

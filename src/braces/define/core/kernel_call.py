@@ -57,7 +57,7 @@ def call_rule(
         at: The source location of the operator, if known.
 
     Raises:
-        OpDefinitionError: The rule fails, or returns an invalid result.
+        OpDefinitionError: If the rule fails, or returns an invalid result.
     """
     try:
         result = rule(*arguments, **attrs)

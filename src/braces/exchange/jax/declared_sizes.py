@@ -49,7 +49,7 @@ def axes_of(name: str, shape: Sequence[Any], said: Any) -> tuple[Axis, ...]:
     """Return the axes of an array: as declared, else those of the example.
 
     Raises:
-        ShapeError: They do not fit the example.
+        ShapeError: If the declared sizes do not match the example.
     """
     own = tuple(_own_size(size) for size in shape)
     if said is None:
@@ -96,7 +96,7 @@ def parse_axis(text: str) -> Axis:
         max(min(time, 512), 1)
 
     Raises:
-        ShapeError: It is not a size, or has more than two limits.
+        ShapeError: If the text is not a size, or has more than two limits.
     """
     sizes, signs = list(map(_parse_or_refuse, _LIMIT.split(text)[::2])), _LIMIT.findall(text)
     match sizes, signs:

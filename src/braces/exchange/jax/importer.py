@@ -86,10 +86,10 @@ def from_jax(
         parameters and states by name, for `scope.update`.
 
     Raises:
-        ProgramError: The function cannot be traced, or has unsupported equations; the message
-            lists all of them, with their lines.
-        ShapeError: `sizes` do not fit an example.
-        UnknownNameError: A name does not exist.
+        ProgramError: If the function cannot be traced, or has unsupported equations; the
+            message lists all of them, with their lines.
+        ShapeError: If `sizes` do not match an example.
+        UnknownNameError: If a name is unknown.
 
     Example:
         >>> import braces as br, jax.numpy as jnp, numpy as np
@@ -203,7 +203,7 @@ class JaxImporter:
         """Build the program.
 
         Raises:
-            ProgramError: An equation is not supported.
+            ProgramError: If an equation is not supported.
         """
         conversion = ProgramImport(self.program, self._keep)
         with self.program:

@@ -101,9 +101,9 @@ def flatten_arguments(
     A module that is called is a tree of arrays too, as in Equinox.
 
     Raises:
-        ProgramError: A kind does not exist, or an argument without a value needs one.
-        UnknownNameError: `sizes` or `kinds` contain an unknown name.
-        ShapeError: Sizes do not fit the example.
+        ProgramError: If a kind is unknown, or missing for an argument without a value.
+        UnknownNameError: If `sizes` or `kinds` contain an unknown name.
+        ShapeError: If sizes do not match the example.
     """
     names = argument_names(function, len(examples))
     check_arguments(kinds, names)
@@ -223,7 +223,7 @@ def check_arguments(said: Iterable[str], names: Sequence[str]) -> None:
     """Raise an error for names that are not arguments of the function.
 
     Raises:
-        UnknownNameError: A name is not an argument.
+        UnknownNameError: If a name is not an argument.
     """
     for name in said:
         if name not in names:

@@ -41,8 +41,8 @@ def run_by_onnx_runtime(
     """Return the results of ONNX Runtime for the same feeds, under our names.
 
     Raises:
-        FeedError: The model has more inputs than feeds.
-        ProgramError: The file is not an ONNX model, or ONNX Runtime cannot run it.
+        FeedError: If the model has more inputs than feeds.
+        ProgramError: If the file is not an ONNX model, or ONNX Runtime cannot run it.
     """
     if not path.endswith(".onnx"):
         raise ProgramError("expected a file NAME.onnx for ONNX Runtime.")

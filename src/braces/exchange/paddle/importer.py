@@ -68,9 +68,9 @@ def from_paddle(
         outputs, and the values of its parameters and states by name, for `scope.update`.
 
     Raises:
-        FileFormatError: The files are not a Paddle program, or have an unsupported format.
-        ProgramError: The program has unsupported operators; the message lists all of them.
-        OSError: There is no such file or folder.
+        FileFormatError: If the files are not a Paddle program, or have an unsupported format.
+        ProgramError: If the program has unsupported operators; the message lists all of them.
+        OSError: If the file or folder does not exist.
 
     Example:
         >>> import braces as br

@@ -281,8 +281,8 @@ class PaddleReader:
         """Return an input of the program.
 
         Raises:
-            Missing: It could not be declared.
-            ProgramError: The program has no such variable.
+            Missing: If the input could not be declared.
+            ProgramError: If the program has no variable of this name.
         """
         if name not in self.inputs:
             raise ProgramError(f"unknown fed array `{name:.80}`.")

@@ -41,8 +41,8 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
         Outputs in a dict are named by their keys, all others `output`, `output_1`, ….
 
     Raises:
-        ProgramError: The export has unsupported nodes; the message lists all of them, with the
-            module's own lines.
+        ProgramError: If the export has unsupported nodes; the message lists all of them, with
+            the module's own lines.
 
     Example:
         >>> import braces as br

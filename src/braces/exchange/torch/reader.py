@@ -183,7 +183,7 @@ class TorchReader:
         """Return a result in the declared dtype and with the name of its node.
 
         Raises:
-            ShapeError: Its shape differs from the declared one.
+            ShapeError: If the shape of the result differs from the declared one.
         """
         declared = node.meta.get("val")
         if isinstance(result, tuple | list):
@@ -231,7 +231,7 @@ class TorchReader:
         """Replace the nodes in an argument by their values.
 
         Raises:
-            Missing: A node could not be read.
+            Missing: If a node could not be read.
         """
         if isinstance(arg, list | tuple):
             return [self._resolved(values, part) for part in cast("Sequence[Any]", arg)]

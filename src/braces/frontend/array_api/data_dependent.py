@@ -58,9 +58,9 @@ def as_size(x: Var, name: str | None = None) -> Dim:
         A dimension for use in shapes, as in `br.zeros([br.as_size(n), 4])`.
 
     Raises:
-        ShapeError: It has axes; in a run, it is negative, or far too large.
-        DTypeError: It is not an integer.
-        ProgramError: It is in a loop, where the size would differ between iterations.
+        ShapeError: If `x` is not a scalar; or, at run time, it is negative or too large.
+        DTypeError: If `x` is not an integer.
+        ProgramError: If the call is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -87,8 +87,8 @@ def nonzero(x: Var, size: Size | str | None = None) -> tuple[Var, ...]:
             truncated to it, or padded with copies of the first index.
 
     Raises:
-        ShapeError: It has no axes.
-        ProgramError: It is in a loop, where the size would differ between iterations.
+        ShapeError: If `x` is a scalar.
+        ProgramError: If the call is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -116,9 +116,9 @@ def compress(
         size: The name of the number of slices in shapes.
 
     Raises:
-        ShapeError: The condition does not have exactly one axis, or there is no such axis.
-        DTypeError: The condition is not bool.
-        ProgramError: It is in a loop, where the size would differ between iterations.
+        ShapeError: If the rank of the condition is not 1, or the axis is out of range.
+        DTypeError: If the condition is not bool.
+        ProgramError: If the call is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -157,9 +157,9 @@ def unique(
         size: The name of their number in shapes.
 
     Raises:
-        ShapeError: There is no such axis.
-        DTypeError: Complex numbers.
-        ProgramError: It is in a loop, where the size would differ between iterations.
+        ShapeError: If the axis is out of range.
+        DTypeError: If the dtype is complex.
+        ProgramError: If the call is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br

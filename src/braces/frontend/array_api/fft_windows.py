@@ -82,8 +82,9 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
         dropped; use `br.pad` first for frames around the ends.
 
     Raises:
-        ShapeError: The window has another size, or `length` or `step` is below 1.
-        DTypeError: Complex numbers.
+        ShapeError: If the size of the window differs from `length`, or `length` or `step` is
+            below 1.
+        DTypeError: If the dtype is complex.
     """
     pieces = emit("frame", operand(x, "stft"), length=length, step=step, axis=-1)
     if window is not None:
@@ -111,8 +112,8 @@ def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> 
         complex, with n // 2 + 1 on the last of the axes.
 
     Raises:
-        ShapeError: There is no such axis, or there are none.
-        DTypeError: Complex numbers.
+        ShapeError: If an axis is out of range, or `axes` is empty.
+        DTypeError: If the dtype is complex.
     """
     *others, last = _several("rfftn", operand(x, "rfftn"), axes)
     halved = emit("rfft", x, axis=last, norm=norm)
@@ -135,7 +136,7 @@ def irfftn(
         float, with `n` on the last of the axes.
 
     Raises:
-        ShapeError: There is no such axis, or there are none.
+        ShapeError: If an axis is out of range, or `axes` is empty.
     """
     *others, last = _several("irfftn", operand(x, "irfftn"), axes)
     partial = emit("ifftn", x, axes=tuple(others), norm=norm) if others else x
@@ -211,7 +212,7 @@ def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
         axes: The axes, with fixed sizes; all by default.
 
     Raises:
-        ShapeError: There is no such axis, or its size is symbolic.
+        ShapeError: If an axis is out of range, or its size is symbolic.
     """
     return _roll_axes("fftshift", x, axes, lambda size: size // 2)
 

@@ -51,8 +51,8 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         number: the remaining axes of `x`, then those of `y`, in the promoted dtype.
 
     Raises:
-        ShapeError: The contracted sizes differ, or there are no such axes.
-        DTypeError: Both are bools.
+        ShapeError: If the contracted sizes differ, or an axis is out of range.
+        DTypeError: If both operands are bool.
 
     Example:
         >>> import braces as br
@@ -105,8 +105,8 @@ def inner(x: Operand, y: Operand) -> Var:
         number[*left, *right] in the promoted dtype.
 
     Raises:
-        ShapeError: The last sizes differ.
-        DTypeError: Both are bools.
+        ShapeError: If the sizes of the last axes differ.
+        DTypeError: If both operands are bool.
     """
     left, right = as_var(x), as_var(y)
     if not left.ndim or not right.ndim:
@@ -134,7 +134,7 @@ def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
         number[*rest] in the dtype of `sum` for the promoted dtype.
 
     Raises:
-        ShapeError: The shapes do not broadcast, or there is no such axis.
+        ShapeError: If the shapes do not broadcast, or the axis is out of range.
     """
     return ops.sum(ops.multiply(_conjugate(as_var(x)), y), axis=axis)
 
@@ -153,7 +153,7 @@ def vdot(x: Operand, y: Operand) -> Var:
         number[] in the promoted dtype.
 
     Raises:
-        ShapeError: The numbers of elements differ.
+        ShapeError: If the numbers of elements differ.
     """
     left, right = (ops.reshape(as_var(operand), (-1,)) for operand in (x, y))
     return ops.matmul(_conjugate(left), right)
@@ -178,7 +178,7 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
         number, the common shape, in the promoted dtype.
 
     Raises:
-        ShapeError: The axis does not have size 3, or shapes do not broadcast.
+        ShapeError: If the axis does not have size 3, or shapes do not broadcast.
 
     Example:
         >>> import braces as br
@@ -244,7 +244,7 @@ def matrix_power(x: Operand, n: int) -> Var:
         number[*shape, m, m].
 
     Raises:
-        ShapeError: `x` does not consist of square matrices.
+        ShapeError: If `x` does not consist of square matrices.
     """
     base = check_matrices("matrix_power", x)
     if base.shape[-1] != base.shape[-2]:
@@ -273,7 +273,7 @@ def check_matrices(what: str, x: Any) -> Var:
     """Check that an operand has at least two axes: matrices, with batch axes before them.
 
     Raises:
-        ShapeError: There are fewer than two axes.
+        ShapeError: If the operand has rank below 2.
     """
     var = as_var(x)
     if var.ndim < 2:
@@ -303,7 +303,7 @@ def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> V
         any[*rest, k], where k is the length of the diagonal.
 
     Raises:
-        ShapeError: There are not two such axes.
+        ShapeError: If an axis is out of range, or the two axes are equal.
 
     Example:
         >>> import braces as br
@@ -331,7 +331,7 @@ def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
         number[*rest], in the dtype of `sum`.
 
     Raises:
-        ShapeError: There are not two such axes.
+        ShapeError: If an axis is out of range, or the two axes are equal.
     """
     return ops.sum(_diagonal("trace", x, offset, axis1, axis2), axis=-1)
 

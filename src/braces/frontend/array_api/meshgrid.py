@@ -32,8 +32,8 @@ def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
         An array for each of `xs`, all of the same shape.
 
     Raises:
-        ShapeError: One has more than one axis.
-        ProgramError: There is no such indexing.
+        ShapeError: If an operand has rank above 1.
+        ProgramError: If `indexing` is unknown.
 
     Example:
         >>> import braces as br
@@ -92,9 +92,9 @@ def interp(
         float[*shape]. Gradients go to `x`, with the slope of the line, and to both points.
 
     Raises:
-        ShapeError: `xp` and `fp` do not have one axis of the same size, or have no points.
-        DTypeError: Complex numbers.
-        ProgramError: The period is not positive.
+        ShapeError: If `xp` and `fp` are not vectors of the same size, or are empty.
+        DTypeError: If the dtype is complex.
+        ProgramError: If the period is not positive.
 
     Example:
         >>> import braces as br
@@ -169,7 +169,7 @@ def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
         any; the two sizes are swapped if `k` is odd.
 
     Raises:
-        ShapeError: There are not two such axes.
+        ShapeError: If an axis is out of range, or the two axes are equal.
     """
     var = as_var(x)
     first, second = (axis_index(axis, var.ndim, "rot90") for axis in axes)

@@ -42,8 +42,8 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         float[*rest]; integers give float32.
 
     Raises:
-        ShapeError: There is no such axis.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range.
+        DTypeError: If the dtype is complex.
     """
     (var,) = to_common_float("vector_norm", x=as_var(x))
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
@@ -82,9 +82,9 @@ def matrix_norm(x: Operand, ord: float | str = "fro", keepdims: bool = False) ->
         float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        ProgramError: There is no such norm.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` has rank below 2.
+        ProgramError: If `ord` is unknown.
+        DTypeError: If the dtype is complex.
     """
     (var,) = to_common_float("matrix_norm", x=check_matrices("matrix_norm", x))
     if ord == "fro":
@@ -125,8 +125,8 @@ def matrix_rank(x: Operand, rtol: float | None = None) -> Var:
         i64[*shape].
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` has rank below 2.
+        DTypeError: If the dtype is complex.
     """
     (var,) = to_common_float("matrix_rank", x=check_matrices("matrix_rank", x))
 
@@ -161,8 +161,8 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
         `svdvals(a)`, and the sum of squares of `a @ out - b`.
 
     Raises:
-        ShapeError: `a` has fewer than two axes, or sizes do not match.
-        DTypeError: Complex numbers.
+        ShapeError: If `a` has rank below 2, or sizes do not match.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br

@@ -68,7 +68,7 @@ def sinc(x: Operand) -> Var:
         float[*shape]; integers give float32.
 
     Raises:
-        DTypeError: Complex numbers.
+        DTypeError: If the dtype is complex.
     """
     var = _floats("sinc", x)
 
@@ -143,7 +143,7 @@ def signbit(x: Operand) -> Var:
         bool[*shape].
 
     Raises:
-        DTypeError: Complex numbers.
+        DTypeError: If the dtype is complex.
     """
     return _below(_floats("signbit", x))
 
@@ -171,8 +171,8 @@ def copysign(x: Operand, y: Operand) -> Var:
         float, the common shape, in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If the dtype is complex.
     """
     size, sign = to_common_float("copysign", x=as_var(x), y=as_var(y))
 
@@ -195,8 +195,8 @@ def heaviside(x: Operand, y: Operand) -> Var:
         float, the common shape, in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If the dtype is complex.
     """
     step, middle = to_common_float("heaviside", x=as_var(x), y=as_var(y))
 
@@ -222,7 +222,7 @@ def lerp(x: Operand, y: Operand, weight: Operand) -> Var:
         number, the common shape, in the promoted dtype.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: If the shapes do not broadcast.
     """
     start = as_var(x)
     return start + ops.multiply(weight, ops.subtract(y, start))
@@ -251,7 +251,7 @@ def isclose(
         bool, the common shape.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
+        ShapeError: If the shapes do not broadcast.
     """
     return compose_block("isclose", lambda: _close(as_var(x), as_var(y), rtol, atol, equal_nan))
 

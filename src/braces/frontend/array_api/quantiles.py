@@ -38,8 +38,8 @@ def median(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         float[*rest]; integers give float32, NaN gives NaN.
 
     Raises:
-        ShapeError: There is no such axis, or it is empty.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range or empty.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -78,9 +78,9 @@ def quantile(
         float[*q.shape, *rest]; integers give float32, NaN gives NaN.
 
     Raises:
-        ShapeError: There is no such axis, or it is empty.
-        ProgramError: `q` is outside of 0 to 1, or there is no such method.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range or empty.
+        ProgramError: If `q` is outside [0, 1], or the method is unknown.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br

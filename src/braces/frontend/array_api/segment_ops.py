@@ -45,9 +45,9 @@ def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         integers.
 
     Raises:
-        ShapeError: There is not one segment id for each slice.
-        DTypeError: Segment ids are not integers.
-        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
+        ShapeError: If the number of segment ids differs from the number of slices.
+        DTypeError: If segment ids are not integers.
+        IndexRangeError: If an id is negative, or `num_segments` or more at run time.
 
     Example:
         >>> import braces as br
@@ -74,9 +74,9 @@ def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         float[num_segments, *rest]; 0 for empty segments. Integers give float32.
 
     Raises:
-        ShapeError: There is not one segment id for each slice.
-        DTypeError: Segment ids are not integers.
-        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
+        ShapeError: If the number of segment ids differs from the number of slices.
+        DTypeError: If segment ids are not integers.
+        IndexRangeError: If an id is negative, or `num_segments` or more at run time.
     """
     what = "segment_mean"
 
@@ -112,9 +112,9 @@ def segment_max(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         num_segments: The number of segments.
 
     Raises:
-        ShapeError: There is not one segment id for each slice.
-        DTypeError: Segment ids are not integers, or `data` is complex.
-        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
+        ShapeError: If the number of segment ids differs from the number of slices.
+        DTypeError: If segment ids are not integers, or `data` is complex.
+        IndexRangeError: If an id is negative, or `num_segments` or more at run time.
     """
     x, ids, count = _groups("segment_max", data, segment_ids, num_segments)
     return _scatter(x, ids, count, _reduction_identities(x)[0], "max")
@@ -198,9 +198,9 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
         i64[length]; with weights, the dtype of their `sum`.
 
     Raises:
-        ShapeError: `x` does not have one axis, or weights have another shape.
-        DTypeError: `x` is not of integers.
-        IndexRangeError: In a run, a number is negative, or `length` or more.
+        ShapeError: If `x` is not a vector, or weights have a different shape.
+        DTypeError: If the dtype of `x` is not an integer dtype.
+        IndexRangeError: If a number is negative, or `length` or more at run time.
 
     Example:
         >>> import braces as br
@@ -251,9 +251,9 @@ def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
         i64[*shape]; from 0 to n.
 
     Raises:
-        ShapeError: The edges do not have exactly one axis.
-        ProgramError: Constant edges are not in ascending order.
-        DTypeError: Complex numbers.
+        ShapeError: If the edges are not a vector.
+        ProgramError: If constant edges are not in ascending order.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -307,10 +307,11 @@ def histogram(
         edges: float[bins + 1].
 
     Raises:
-        ShapeError: Weights have another shape, or there is not one axis of at least two edges.
-        ProgramError: There are no bins, the range is empty, or edges are not in ascending
-            order.
-        DTypeError: Complex numbers.
+        ShapeError: If weights have a different shape, or the edges are not a vector of at least
+            two numbers.
+        ProgramError: If the number of bins is below 1, the range is empty, or edges are not in
+            ascending order.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br

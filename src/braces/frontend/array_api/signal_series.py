@@ -62,8 +62,8 @@ def diff(
         As `x`, with `n` less along the axis.
 
     Raises:
-        ShapeError: There is no such axis, or the concatenated shapes do not match.
-        ProgramError: `n` is negative.
+        ShapeError: If the axis is out of range, or the concatenated shapes do not match.
+        ProgramError: If `n` is negative.
 
     Example:
         >>> import braces as br
@@ -117,8 +117,8 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
         float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: There is no such axis, or it has fewer than two points.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range, or it has fewer than two points.
+        DTypeError: If the dtype is complex.
     """
     (var,) = to_common_float("central_difference", x=as_var(x))
     at = axis_index(axis, var.ndim, "central_difference")
@@ -152,8 +152,8 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int =
         float[*rest]; integers give float32.
 
     Raises:
-        ShapeError: There is no such axis, or the numbers of points differ.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range, or the numbers of points differ.
+        DTypeError: If the dtype is complex.
     """
     height, *places = to_common_float(
         "trapezoid", y=as_var(y), **({} if x is None else {"x": as_var(x)})
@@ -188,8 +188,8 @@ def unwrap(
         float[*shape]; integers give float32. The added periods have no gradient.
 
     Raises:
-        ShapeError: There is no such axis.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range.
+        DTypeError: If the dtype is complex.
     """
     (var,) = to_common_float("unwrap", x=as_var(x))
     at = axis_index(axis, var.ndim, "unwrap")
@@ -226,8 +226,8 @@ def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
         number, in the promoted dtype; integers are exact up to 2^53.
 
     Raises:
-        ShapeError: They do not have one axis each, are empty, or both sizes are symbolic.
-        ProgramError: There is no such mode.
+        ShapeError: If the operands are not vectors, are empty, or both have symbolic sizes.
+        ProgramError: If the mode is unknown.
 
     Example:
         >>> import braces as br
@@ -255,8 +255,8 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
         number, in the promoted dtype.
 
     Raises:
-        ShapeError: They do not have one axis each, are empty, or `y` is longer.
-        ProgramError: There is no such mode.
+        ShapeError: If the operands are not vectors, are empty, or `y` is longer.
+        ProgramError: If the mode is unknown.
     """
     long, short = as_var(x), as_var(y)
     longer, _, count = _order_by_length("correlate", long, short, mode)
@@ -323,7 +323,7 @@ def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
         number[m, n].
 
     Raises:
-        ShapeError: There is not one axis, or its size is symbolic and `n` is not given.
+        ShapeError: If `x` is not a vector, or its size is symbolic and `n` is missing.
     """
     var = as_var(x)
     count = var.shape[0] if n is None and var.ndim == 1 else n
@@ -350,7 +350,7 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
         number[*shape], in the promoted dtype.
 
     Raises:
-        ShapeError: Coefficients do not have one axis, or have a symbolic size.
+        ShapeError: If the coefficients are not a vector, or have a symbolic size.
     """
     x_var = as_var(x)
     factors = as_var(coefficients, x_var.dtype)

@@ -38,7 +38,7 @@ def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         number[*rest], in the dtype of `sum`. NaN gets no gradient.
 
     Raises:
-        ShapeError: There is no such axis.
+        ShapeError: If the axis is out of range.
 
     Example:
         >>> import braces as br
@@ -154,7 +154,7 @@ def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         i64[*rest].
 
     Raises:
-        ShapeError: There is no such axis.
+        ShapeError: If the axis is out of range.
     """
     var = as_var(x)
     nonzero = var if var.dtype == BOOL else ops.not_equal(var, ops.zeros_like(var))
@@ -180,8 +180,8 @@ def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
         float[variables, variables]; float[] for a single variable. Integers give float32.
 
     Raises:
-        ShapeError: There are more axes.
-        DTypeError: Complex numbers.
+        ShapeError: If the rank of `x` exceeds 2.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -207,8 +207,8 @@ def corrcoef(x: Operand, rowvar: bool = True) -> Var:
         float[variables, variables]; float[] for a single variable. Integers give float32.
 
     Raises:
-        ShapeError: There are more axes.
-        DTypeError: Complex numbers.
+        ShapeError: If the rank of `x` exceeds 2.
+        DTypeError: If the dtype is complex.
     """
 
     def build() -> Var:

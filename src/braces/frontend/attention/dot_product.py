@@ -65,8 +65,8 @@ def scaled_dot_product_attention(
         float[..., heads, queries, taken].
 
     Raises:
-        ShapeError: The sizes of queries, keys, values and the mask do not fit.
-        DTypeError: The mask is not bool.
+        ShapeError: If the sizes of queries, keys, values and the mask do not match.
+        DTypeError: If the mask is not bool.
 
     Example:
         >>> import braces as br

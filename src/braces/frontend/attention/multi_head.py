@@ -161,9 +161,10 @@ def multi_head_attention(
         float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Heads do not divide the features or each other, or shapes do not match.
-        DTypeError: The mask is not bool, or the lengths are not integers.
-        ProgramError: A cache is combined with `key=`, `value=` or `lengths=`.
+        ShapeError: If the features or the query heads are not divisible by the number of heads,
+            or shapes do not match.
+        DTypeError: If the mask is not bool, or the lengths are not integers.
+        ProgramError: If a cache is combined with `key=`, `value=` or `lengths=`.
 
     Example:
         >>> import braces as br
@@ -196,7 +197,7 @@ def check_steps(what: str, x: Var) -> Var:
     """Return `x` if it has the axes [rows, steps, features].
 
     Raises:
-        ShapeError: It does not have three axes.
+        ShapeError: If the rank of `x` is not 3.
     """
     if x.ndim != 3:
         raise ShapeError(

@@ -34,7 +34,7 @@ def rotary_embedding(
         interleaved: Whether pairs are neighbours, `2 i` and `2 i + 1`, instead of halves.
 
     Raises:
-        ShapeError: The size is odd or symbolic, or there is no axis of steps.
+        ShapeError: If the size is odd or symbolic, or the axis of steps is missing.
 
     Example:
         >>> import braces as br
@@ -87,7 +87,7 @@ def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> 
         float32[..., size].
 
     Raises:
-        ShapeError: The size is odd.
+        ShapeError: If the size is odd.
 
     Example:
         >>> import braces as br

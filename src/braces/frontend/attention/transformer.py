@@ -121,8 +121,8 @@ def transformer_encoder_layer(
         float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Shapes do not match.
-        DTypeError: The mask is not bool, or the lengths are not integers.
+        ShapeError: If the shapes do not match.
+        DTypeError: If the mask is not bool, or the lengths are not integers.
 
     Example:
         >>> import braces as br
@@ -218,8 +218,8 @@ def transformer_decoder_layer(
         float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Shapes do not match.
-        DTypeError: A mask is not bool, or lengths are not integers.
+        ShapeError: If the shapes do not match.
+        DTypeError: If a mask is not bool, or lengths are not integers.
 
     Example:
         >>> import braces as br

@@ -269,7 +269,7 @@ def create_custom_gradient(name: str = "custom") -> CustomGradient:
         name: The prefix of the names inside, as for `br.block`.
 
     Raises:
-        ProgramError: It is not a valid name.
+        ProgramError: If the name is invalid.
 
     Example:
         >>> import braces as br

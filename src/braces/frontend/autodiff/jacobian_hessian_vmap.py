@@ -73,8 +73,8 @@ def jacobian(
         Zeros if the target does not depend on the input.
 
     Raises:
-        GradientError: A variable is not of a float dtype, or there is no such mode.
-        ShapeError: There is no such axis, or batch sizes differ.
+        GradientError: If the dtype of a variable is not a float dtype, or the mode is unknown.
+        ShapeError: If the axis is out of range, or batch sizes differ.
 
     Example:
         >>> import braces as br
@@ -123,8 +123,8 @@ def hessian(
         inputs a and b. With `batch_axis` [rows, *others, *others].
 
     Raises:
-        GradientError: A variable is not of a float dtype, or there is no such mode.
-        ShapeError: The target is more than one number.
+        GradientError: If the dtype of a variable is not a float dtype, or the mode is unknown.
+        ShapeError: If the target has more than one element.
 
     Example:
         >>> import braces as br
@@ -280,8 +280,10 @@ def vmap(
         The batched function; its arguments are positional.
 
     Raises:
-        ProgramError: There is not one axis for each argument, or all are `None`; when called.
-        ShapeError: Batch sizes differ, or there is no such axis; when called.
+        ProgramError: If the number of axes differs from the number of arguments of a call, or
+            all axes are `None`.
+        ShapeError: If the batch sizes of the arguments of a call differ, or an axis is out of
+            range.
 
     Example:
         >>> import braces as br

@@ -98,7 +98,7 @@ class PlainBlock(SubBlock):
         Parameters and states are not included: all calls share them.
 
         Raises:
-            ProgramError: The block is not closed yet.
+            ProgramError: If the block is not closed yet.
         """
         body, outer = self._closed("inputs"), self.outer
         trips = {table.trip_index for table in outer.chain()}
@@ -157,10 +157,10 @@ class PlainBlock(SubBlock):
             The values read after the block so far, or its last value: one variable, or a tuple.
 
         Raises:
-            ProgramError: The block is not closed yet, values are too many or too few, or an
-                input that stays is not visible here.
-            DTypeError: A value has another dtype than the input in its place.
-            ShapeError: The block cannot be run on these shapes.
+            ProgramError: If the block is not closed yet, the number of values is wrong, or an
+                input without a new value is not visible here.
+            DTypeError: If the dtype of a value differs from that of the corresponding input.
+            ShapeError: If the shapes are invalid for the block.
         """
         outcome = self._append_call(lambda: (self._assigned(given, named), self.results))
         return outcome[0] if len(outcome) == 1 else outcome
@@ -229,7 +229,7 @@ def check_block_name(name: str) -> str:
     """Return `name` if it is a valid block name.
 
     Raises:
-        ProgramError: It is not a valid name, or has a slash.
+        ProgramError: If the name is invalid, or contains a slash.
     """
     if "/" in name:
         raise ProgramError(
@@ -286,7 +286,7 @@ def block(name: str, *, recompute: bool = False) -> PlainBlock:
             gradient. Less memory for one more forward computation.
 
     Raises:
-        ProgramError: It is not a valid name, or has a slash.
+        ProgramError: If the name is invalid, or contains a slash.
 
     Example:
         >>> import braces as br

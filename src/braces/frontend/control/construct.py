@@ -189,7 +189,7 @@ class Memory(Var):
         """The value of this iteration, set by `update`.
 
         Raises:
-            ProgramError: It is not set yet.
+            ProgramError: If the value is not set yet.
         """
         if self._next is None:
             raise add_location(
@@ -210,7 +210,7 @@ class Memory(Var):
         """Return the variable that a bare memory means: `pre(1)`.
 
         Raises:
-            ProgramError: The memory is updated, so it could be the old value or the new one.
+            ProgramError: If the memory is already updated, so that a read is ambiguous.
         """
         if self.updated and self.block.open:
             raise add_location(
@@ -230,8 +230,9 @@ class Memory(Var):
         """Set the value of this iteration.
 
         Raises:
-            ProgramError: It was set before.
-            ShapeError: The value has another dtype or shape than the initial value.
+            ProgramError: If the value is already set.
+            ShapeError: If the dtype or shape of the value differs from that of the initial
+                value.
         """
         self.block.require_open("update")
         if self.updated:
@@ -314,7 +315,7 @@ class LoopBlock(SubBlock):
         """Return the carries of all memories, delays included.
 
         Raises:
-            ProgramError: A memory was never updated.
+            ProgramError: If a memory is not updated.
         """
         carries: list[LoopCarry] = []
         for memory in self.memories:

@@ -123,8 +123,9 @@ def while_loop(
         The last carry.
 
     Raises:
-        ProgramError: The next carry has another structure; the message names the position.
-        ShapeError, DTypeError: A leaf of it has another type.
+        ProgramError: If the structure of the next carry differs; the message names the
+            position.
+        ShapeError, DTypeError: If the type of a leaf of the carry differs.
 
     Example:
         >>> import braces as br
@@ -178,8 +179,10 @@ def scan(
         The last carry, and the results, stacked along axis 0.
 
     Raises:
-        ProgramError: The next carry has another structure, or `step_fn` returns no pair.
-        ShapeError, DTypeError: A leaf of it has another type, or the numbers of steps differ.
+        ProgramError: If the structure of the next carry differs, or `step_fn` does not return a
+            pair.
+        ShapeError, DTypeError: If the type of a leaf of the carry differs, or the numbers of
+            steps differ.
 
     Example:
         >>> import braces as br
@@ -285,8 +288,8 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
         The result of the function that ran.
 
     Raises:
-        ProgramError: The results differ in structure; the message names the position.
-        ShapeError: They differ in type.
+        ProgramError: If the results differ in structure; the message names the position.
+        ShapeError: If the results differ in type.
 
     Example:
         >>> import braces as br
@@ -329,8 +332,8 @@ def switch(
         The result of the function that ran.
 
     Raises:
-        ProgramError: There are no functions, or their results differ in structure.
-        ShapeError: The results differ in type.
+        ProgramError: If `fns` is empty, or the results differ in structure.
+        ShapeError: If the results differ in type.
 
     Example:
         >>> import braces as br

@@ -149,7 +149,8 @@ class Branches(ABC):
                 of its type; for a scalar predicate also numbers and arrays.
 
         Raises:
-            ProgramError: No value is passed, values were set before, or all blocks are written.
+            ProgramError: If no value is passed, values are already set, or all blocks are
+                written.
         """
         if not values:
             raise ProgramError(
@@ -168,7 +169,7 @@ class Branches(ABC):
         """Refuse `pass_through` if, with `more` blocks, every case has a block.
 
         Raises:
-            ProgramError: A block is written for every case.
+            ProgramError: If each case already has a block.
         """
 
     def passing(self, written: Branch, opened: Callable[[], Branch]) -> Branch:
@@ -337,7 +338,8 @@ def selected_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> Tenso
     """Return the type of the selected batch elements of a variable.
 
     Raises:
-        ShapeError: It has no batch axis, or another batch size than the predicate.
+        ShapeError: If the variable has no batch axis, or its batch size differs from that of
+            the predicate.
     """
     type_ = tensor_type(var)
     unify = block.table.unifier.unify
@@ -357,7 +359,7 @@ def as_predicate(value: Any, what: str, rows: bool = False) -> Var:
     """Convert a predicate to a bool scalar; if `rows`, a bool vector is allowed too.
 
     Raises:
-        ShapeError: It is anything else.
+        ShapeError: If the predicate is neither a bool scalar nor, with `rows`, a bool vector.
     """
     var = as_var(value)
     article = "an" if what.startswith("if") else "a"

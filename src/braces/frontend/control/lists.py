@@ -70,7 +70,7 @@ def append(xs: Var, x: Any) -> Var:
     """Return a list with a value appended.
 
     Raises:
-        DTypeError: The value does not have the type of the elements.
+        DTypeError: If the type of the value differs from that of the elements.
     """
     list_var, table = _a_list(xs, "br.lists.append"), current_program().current
     history = find_filling_loop(table, list_var.name) or table.names.unique("list")
@@ -86,7 +86,7 @@ def get(xs: Var, index: Any) -> Var:
         index: An integer, or an integer variable; negative indices count from the end.
 
     Raises:
-        IndexRangeError: In a run, the index is out of range.
+        IndexRangeError: If the index is out of range at run time.
     """
     return emit("list_get", _a_list(xs, "br.lists.get"), index)
 
@@ -96,8 +96,8 @@ def set(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with the element at an index replaced.
 
     Raises:
-        DTypeError: The value does not have the type of the elements.
-        IndexRangeError: In a run, the index is out of range.
+        DTypeError: If the value does not have the type of the elements.
+        IndexRangeError: If the index is out of range at run time.
     """
     return emit("list_set", _a_list(xs, "br.lists.set"), index, x)
 
@@ -107,8 +107,8 @@ def insert(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with a value inserted before an index; the length appends it.
 
     Raises:
-        DTypeError: The value does not have the type of the elements.
-        IndexRangeError: In a run, the index is out of range.
+        DTypeError: If the value does not have the type of the elements.
+        IndexRangeError: If the index is out of range at run time.
     """
     return emit("list_insert", _a_list(xs, "br.lists.insert"), index, x)
 
@@ -118,7 +118,7 @@ def erase(xs: Var, index: Any) -> Var:
     """Return a list without the element at an index.
 
     Raises:
-        IndexRangeError: In a run, the index is out of range.
+        IndexRangeError: If the index is out of range at run time.
     """
     return emit("list_erase", _a_list(xs, "br.lists.erase"), index)
 
@@ -128,7 +128,7 @@ def pop(xs: Var) -> tuple[Var, Var]:
     """Return the last element of a list, and the list without it.
 
     Raises:
-        IndexRangeError: In a run, the list is empty.
+        IndexRangeError: If the list is empty at run time.
     """
     list_var = _a_list(xs, "br.lists.pop")
     return emit("list_get", list_var, _LAST), emit("list_erase", list_var, _LAST)
@@ -141,8 +141,8 @@ def write(xs: Var, index: Any, x: Any) -> Var:
     The list grows to hold the index; new elements in between are zero.
 
     Raises:
-        DTypeError: The value does not have the type of the elements.
-        IndexRangeError: In a run, the index is before the list, or far too large.
+        DTypeError: If the value does not have the type of the elements.
+        IndexRangeError: If the index is out of range or too large at run time.
     """
     list_var = _a_list(xs, "br.lists.write")
     length = emit(
@@ -156,7 +156,7 @@ def resize(xs: Var, length: Any) -> Var:
     """Return a list truncated to a length, or padded with zeros.
 
     Raises:
-        IndexRangeError: In a run, the length is negative, or far too large.
+        IndexRangeError: If the length is negative or too large at run time.
     """
     return append_resize(_a_list(xs, "br.lists.resize"), length)
 
@@ -176,7 +176,7 @@ def stack(xs: Var, name: str | None = None) -> Var:
         name: The name of that size in shapes; a new name by default.
 
     Raises:
-        ProgramError: It is in a loop, where the size would differ in each iteration.
+        ProgramError: If the list is in a loop, where the size would differ between iterations.
     """
     list_var, table = _a_list(xs, "br.lists.stack"), current_program().current
     refuse_in_loops(list_var)
@@ -187,7 +187,7 @@ def refuse_in_loops(xs: Var) -> None:
     """Refuse to stack a list in a loop, where the size would differ in each iteration.
 
     Raises:
-        ProgramError: The block that is built is in a loop.
+        ProgramError: If the current block is in a loop.
     """
     if any(block.trip_index for block in current_program().current.chain()):
         raise ProgramError(
@@ -203,6 +203,6 @@ def unstack(x: Var) -> Var:
     """Return the slices of an array along its first axis as a list, in order.
 
     Raises:
-        ShapeError: The array is a scalar.
+        ShapeError: If the array is a scalar.
     """
     return append_unstack(operand(x, "br.lists.unstack"))

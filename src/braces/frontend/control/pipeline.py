@@ -62,9 +62,9 @@ def pipeline(
         The output of the last stage for each part, of the same types as `parts`.
 
     Raises:
-        ProgramError: `stages` is not a positive integer.
-        ShapeError: The output of a stage differs in type from its input, or there is no axis of
-            parts.
+        ProgramError: If `stages` is not a positive integer.
+        ShapeError: If the output of a stage differs in type from its input, or the axis of
+            parts is missing.
 
     Example:
         >>> import braces as br

@@ -79,7 +79,8 @@ class StepNet(LoopBlock):
             axis: The axis of the steps; the slice does not have it.
 
         Raises:
-            ShapeError: Another input has a different number of steps, or there is no such axis.
+            ShapeError: If the number of steps differs from that of another input, or the axis
+                is out of range.
         """
         self.require_open("add_input")
         var = outer_var(self, x, "add_input")
@@ -194,7 +195,7 @@ class StepNet(LoopBlock):
                 values, and their later outputs are zero.
 
         Raises:
-            ShapeError: It is neither.
+            ShapeError: If the condition is neither a bool scalar nor a bool vector.
         """
         self.require_open("stop_when")
         var = as_var(condition)
@@ -282,7 +283,7 @@ class Rnn:
         """Open the block of one step, for a `with` statement.
 
         Raises:
-            ProgramError: It was written before.
+            ProgramError: If the block is already written.
         """
         if self.finals is not None:
             raise add_location(
@@ -410,7 +411,7 @@ def check_lengths(value: Any) -> Var:
     """Convert sequence lengths to an integer vector with one entry per batch element.
 
     Raises:
-        ShapeError: It is not an integer vector.
+        ShapeError: If `value` is not an integer vector.
     """
     var = as_var(value)
     if not is_integer(var.dtype) or var.ndim != 1:

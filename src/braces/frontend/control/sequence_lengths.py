@@ -29,7 +29,7 @@ def check_floats(what: str, x: Any) -> Var:
     """Return the input of a sequence layer, which must have a float dtype.
 
     Raises:
-        DTypeError: It does not have a float dtype.
+        DTypeError: If the dtype of `x` is not a float dtype.
     """
     var = operand(x, what)
     if not is_float(var.dtype):
@@ -45,7 +45,7 @@ def time_axis(what: str, x: Var, axis: int) -> int:
     """Return the index of the time axis.
 
     Raises:
-        ShapeError: There is no such axis, or it is the feature axis.
+        ShapeError: If the axis is out of range, or is the feature axis.
     """
     at = axis_index(axis, len(x.shape), what)
     if at == len(x.shape) - 1:
@@ -61,7 +61,7 @@ def check_row_lengths(what: str, x: Var, rows: tuple[Size, ...], value: Any) -> 
     """Check sequence lengths against the batch axis of a layer's input.
 
     Raises:
-        ShapeError: There is no batch axis, or its size differs.
+        ShapeError: If the batch axis is missing, or its size differs.
     """
     lengths = check_lengths(value)
     if not rows or not same_size(rows[0], lengths.shape[0]):
@@ -77,7 +77,7 @@ def check_scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
     """Check scores of classes or tags, [rows, steps, classes]; return them and the time axis.
 
     Raises:
-        ShapeError: It does not have three axes.
+        ShapeError: If the rank of `x` is not 3.
     """
     var = check_floats(what, x)
     if var.ndim != 3:
@@ -92,8 +92,8 @@ def check_row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) ->
     """Convert labels to int32 and check their sizes; a second size may be omitted.
 
     Raises:
-        DTypeError: They are not integers.
-        ShapeError: They have other sizes.
+        DTypeError: If the labels are not integers.
+        ShapeError: If the sizes of the labels differ.
     """
     var = as_var(labels)
     if not is_integer(var.dtype):

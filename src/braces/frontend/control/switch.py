@@ -148,7 +148,7 @@ def create_switch(index: Any = None) -> Switch:
             are then integers. Without it cases are conditions: bool scalars, or all bool[rows].
 
     Raises:
-        ShapeError: The index is anything else.
+        ShapeError: If the index is neither an integer scalar nor an integer vector.
 
     Example:
         Each row goes to one of two experts:

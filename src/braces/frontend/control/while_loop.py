@@ -38,8 +38,8 @@ class WhileBlock(LoopBlock):
         is the value that the next iteration would compute.
 
         Raises:
-            ProgramError: It was set before.
-            ShapeError: It is not a bool scalar.
+            ProgramError: If the condition is already set.
+            ShapeError: If the condition is not a bool scalar.
         """
         self.require_open("set_condition")
         if self.condition is not None:

@@ -78,7 +78,7 @@ def operand(x: Any, what: str) -> Var:
     """Return an operand that is a variable of the program being built.
 
     Raises:
-        ProgramError: It belongs to another program, or is not a variable.
+        ProgramError: If the operand belongs to another program, or is not a variable.
     """
     if not isinstance(x, Var):
         raise ProgramError(

@@ -72,7 +72,8 @@ def constant(value: Any) -> Initializer:
     """Initialize with a constant number, or an array of the parameter's shape.
 
     Raises:
-        ShapeError: The array has another shape; raised when the parameter is made.
+        ShapeError: If the shape of the array differs from that of the parameter; raised when
+            the parameter is created.
     """
     array = numbers(value)
 
@@ -97,7 +98,7 @@ def identity(scale: float = 1.0) -> Initializer:
     A recurrent step with an identity matrix copies its memory.
 
     Raises:
-        ShapeError: The parameter is not a matrix; raised when it is made.
+        ShapeError: If the parameter is not a matrix; raised when the parameter is created.
     """
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:

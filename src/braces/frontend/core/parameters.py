@@ -37,7 +37,7 @@ def feature_count(size: Any) -> int | None:
     """Return a layer's size argument if it is a number; `None` if it is the weights.
 
     Raises:
-        ShapeError: It is a pair other than a name and a number.
+        ShapeError: If `size` is a pair other than a name and a number.
     """
     extent: Any = named_size(size)
     return NamedSize.of(int(extent), axis_name(extent)) if is_number(extent) else None
@@ -115,7 +115,7 @@ class LayerParameters:
         """Return the variable of this role if it exists and may be shared.
 
         Raises:
-            DuplicateNameError: It exists, but the layer must make its own.
+            DuplicateNameError: If the variable exists, but the layer must create a new one.
         """
         program = current_program()
         name = self.names[role]
@@ -137,7 +137,7 @@ class LayerParameters:
         """Return the parameter of this role, created if needed; `None` without this role.
 
         Raises:
-            ShapeError: The existing one has another shape.
+            ShapeError: If the shape of the existing parameter differs.
         """
         if role not in self.names:
             return None
@@ -163,8 +163,8 @@ class LayerParameters:
         """Return the state of this role, which no optimizer trains; created if needed.
 
         Raises:
-            ProgramError: The existing variable is not persistable.
-            ShapeError: It has another shape.
+            ProgramError: If the existing variable is not persistable.
+            ShapeError: If the shape of the existing variable differs.
         """
         var, name = self.find(role), self.names[role]
         if var is None:
@@ -183,7 +183,7 @@ def fixed_size(x: Var, axis: int, layer: str) -> int:
     """Return the fixed size of an axis, with its axis name if it has one.
 
     Raises:
-        ShapeError: It is symbolic, or there is no such axis.
+        ShapeError: If the size is symbolic, or the axis is out of range.
     """
     type_ = tensor_type(x)
     at = axis_index(axis, type_.rank, layer)
@@ -206,7 +206,7 @@ def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None
         options: Options by name; `None` if not set.
 
     Raises:
-        ProgramError: An option is set.
+        ProgramError: If an option is set.
     """
     used_options = [name for name, value in options.items() if value is not None]
     if used_options:
@@ -220,7 +220,7 @@ def apply_activation(x: Var, act: Activation, name: str) -> Var:
     """Apply an activation: a function or the name of an operator.
 
     Raises:
-        UnknownNameError: There is no operator of this name with a single input.
+        UnknownNameError: If there is no operator of this name with a single input.
     """
     if callable(act):
         return act(x)

@@ -81,7 +81,7 @@ def match_structure(
         give_name: The origin of `value`, as `the body`.
 
     Raises:
-        ProgramError: The structures differ; the message names the path.
+        ProgramError: If the structures differ; the message names the path.
     """
     if _kind(wanted) != _kind(value) or _size(wanted) != _size(value):
         raise ProgramError(

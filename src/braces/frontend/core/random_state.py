@@ -86,7 +86,7 @@ def as_shape(shape: Sequence[Any] | Size) -> Shape:
     """Convert a user's shape: numbers, `Dim`s, or names of symbolic dimensions.
 
     Raises:
-        ShapeError: A size is unnamed, a variable, or not a size.
+        ShapeError: If an entry is an unnamed size, a variable, or not a size.
     """
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     for size in sizes:
@@ -138,8 +138,8 @@ class DistributionParameters:
             **given: The parameters: numbers, arrays, variables.
 
         Raises:
-            DTypeError: `dtype` is not a real floating dtype, or a parameter is complex.
-            ShapeError: The parameters do not broadcast to `shape`.
+            DTypeError: If `dtype` is not a real floating dtype, or a parameter is complex.
+            ShapeError: If the parameters do not broadcast to `shape`.
         """
         self.what = what
         self.dtype, self._vars = to_common_dtype(what, dtype, **given)
@@ -191,7 +191,7 @@ def to_common_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, 
     """Convert parameters to variables of the user's dtype, or the dtype of the variables.
 
     Raises:
-        DTypeError: It is not a real floating dtype, or a parameter is complex.
+        DTypeError: If `dtype` is not a real floating dtype, or a parameter is complex.
     """
     float_dtype_ = _float_dtype(what, dtype, given)
     vars = {name: as_var(value, float_dtype_) for name, value in given.items()}
@@ -222,7 +222,7 @@ def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Opera
     With `BELOW_ZERO` as `low`, 0 is allowed.
 
     Raises:
-        ProgramError: A number is out of range.
+        ProgramError: If a number is out of range.
     """
     for name, value in given.items():
         if not isinstance(value, Var) and not _lies(np.asarray(value), low, high):
@@ -246,7 +246,7 @@ def check_one_given(
         parameters: Values by name; `None` counts as missing.
 
     Raises:
-        ProgramError: Both are given, or neither.
+        ProgramError: If both parameters are given, or neither.
     """
     has_first, has_second = (parameters.get(name) is not None for name in (first, second))
     if has_first == has_second:

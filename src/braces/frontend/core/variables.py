@@ -85,8 +85,8 @@ def parameter(
         trainable: False freezes it.
 
     Raises:
-        DuplicateNameError: There is a variable of this name.
-        ShapeError: A size is not a number.
+        DuplicateNameError: If a variable of this name exists.
+        ShapeError: If a size is not a number.
 
     Example:
         >>> import braces as br
@@ -251,7 +251,7 @@ def get_variable(name: str) -> Var:
     In a plain block its prefix may be omitted: there `q.w` means `encoder/q.w`, if it exists.
 
     Raises:
-        UnknownNameError: There is none; similar names are suggested.
+        UnknownNameError: If the variable does not exist; the error suggests similar names.
     """
     program = current_program()
     known = program.current.look_up(name) or name
@@ -284,7 +284,7 @@ def constant(
         shape: Fill this shape with the number.
 
     Raises:
-        DTypeError: The value is not a number, or its dtype cannot represent it.
+        DTypeError: If the value is not a number, or its dtype cannot represent it.
 
     Example:
         >>> import braces as br

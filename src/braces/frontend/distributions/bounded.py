@@ -30,8 +30,8 @@ class Uniform(Family):
         high: The upper bound.
 
     Raises:
-        ProgramError: The parameters are numbers, and `high` is not above `low`.
-        ShapeError: The parameters do not broadcast.
+        ProgramError: If the parameters are numbers, and `high` is not above `low`.
+        ShapeError: If the parameters do not broadcast.
 
     Example:
         >>> import braces as br

@@ -89,9 +89,9 @@ class Categorical(ClassFamily):
         dtype: The dtype of probabilities; by default that of the parameters.
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
-            is below 0.
-        ShapeError: There is no axis of classes.
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number in
+            `probs` is below 0.
+        ShapeError: If the class axis is missing.
 
     Example:
         >>> import braces as br
@@ -195,7 +195,7 @@ class OneHotCategorical(ClassFamily):
 
     Raises:
         ProgramError: As for `Categorical`.
-        ShapeError: There is no axis of classes.
+        ShapeError: If the class axis is missing.
 
     Example:
         >>> import braces as br
@@ -236,7 +236,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     Raises:
         ProgramError: As for `Categorical`.
-        ShapeError: There is no axis of classes.
+        ShapeError: If the class axis is missing.
 
     Example:
         >>> import braces as br
@@ -274,7 +274,7 @@ class Multinomial(ClassFamily):
 
     Raises:
         ProgramError: As for `Categorical`; or `total_count` is not a positive integer.
-        ShapeError: There is no axis of classes.
+        ShapeError: If the class axis is missing.
 
     Example:
         >>> import braces as br

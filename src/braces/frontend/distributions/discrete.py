@@ -69,8 +69,8 @@ class Bernoulli(BinaryFamily):
         logits: Instead of `probs`: log(probs / (1 - probs)), which is exact in both tails.
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
-            is not from 0 to 1.
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number in
+            `probs` is not from 0 to 1.
 
     Example:
         >>> import braces as br
@@ -119,8 +119,8 @@ class Geometric(BinaryFamily):
         logits: Instead of `probs`: log(probs / (1 - probs)).
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
-            is not above 0 and up to 1.
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number in
+            `probs` is not above 0 and up to 1.
 
     Example:
         >>> import braces as br
@@ -156,8 +156,8 @@ class Poisson(Family):
         rate: The mean; non-negative.
 
     Raises:
-        ProgramError: `rate` is a number below 0.
-        RunError: In a run that draws, a rate is below 0, infinite or NaN.
+        ProgramError: If `rate` is a number below 0.
+        RunError: If a rate is below 0, infinite or NaN when a run draws.
 
     Example:
         >>> import braces as br
@@ -205,10 +205,10 @@ class Binomial(BinaryFamily):
         logits: Instead of `probs`: log(probs / (1 - probs)).
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number is out of
             its range.
-        RunError: In a run that draws, a value is out of its range.
-        ShapeError: The parameters do not broadcast.
+        RunError: If a value is out of its range when a run draws.
+        ShapeError: If the parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -273,9 +273,9 @@ class NegativeBinomial(BinaryFamily):
         logits: Instead of `probs`: log(probs / (1 - probs)).
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number is out of
             its range.
-        ShapeError: The parameters do not broadcast.
+        ShapeError: If the parameters do not broadcast.
 
     Example:
         >>> import braces as br

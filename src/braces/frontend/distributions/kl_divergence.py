@@ -289,8 +289,8 @@ def kl_divergence(p: Distribution, q: Distribution, *, name: str = "") -> Var:
         The broadcast batch shapes. Infinite if the support of `p` exceeds that of `q`.
 
     Raises:
-        ProgramError: There is no closed form of the pair.
-        ShapeError: The batch shapes do not broadcast.
+        ProgramError: If no closed form exists for the pair.
+        ShapeError: If the batch shapes do not broadcast.
 
     Example:
         >>> import braces as br

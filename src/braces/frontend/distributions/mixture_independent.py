@@ -35,8 +35,8 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: Number of reinterpreted axes.
 
     Raises:
-        ProgramError: `base` is not a distribution.
-        ShapeError: It has fewer batch axes.
+        ProgramError: If `base` is not a distribution.
+        ShapeError: If `base` has fewer batch axes.
 
     Example:
         >>> import braces as br
@@ -123,8 +123,9 @@ class MixtureSameFamily(Distribution):
         component_distribution: The components: n along the last batch axis.
 
     Raises:
-        ProgramError: The arguments are not such distributions.
-        ShapeError: The batch shapes do not match.
+        ProgramError: If the first argument is not a `Categorical`, or the second is not a
+            distribution.
+        ShapeError: If the batch shapes do not match.
 
     Example:
         >>> import braces as br

@@ -61,8 +61,8 @@ class Dirichlet(Family):
         concentration: [..., n], above 0.
 
     Raises:
-        ProgramError: `concentration` has a number that is not above 0.
-        ShapeError: It has no axis.
+        ProgramError: If `concentration` has a number that is not above 0.
+        ShapeError: If `concentration` is a scalar.
 
     Example:
         >>> import braces as br
@@ -133,8 +133,8 @@ class MultivariateNormal(Family):
             diagonal.
 
     Raises:
-        ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
-        ShapeError: The shapes do not match.
+        ProgramError: If not exactly one of `covariance_matrix` and `scale_tril` is given.
+        ShapeError: If the shapes do not match.
 
     Example:
         >>> import braces as br

@@ -55,9 +55,9 @@ class RelaxedBernoulli(BinaryFamily):
         logits: Instead of `probs`: log(probs / (1 - probs)).
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number is out of
             its range.
-        ShapeError: The parameters do not broadcast.
+        ShapeError: If the parameters do not broadcast.
 
     Example:
         >>> import braces as br
@@ -117,9 +117,9 @@ class RelaxedOneHotCategorical(ClassFamily):
         logits: Instead of `probs`: their logarithms, up to an additive constant.
 
     Raises:
-        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+        ProgramError: If not exactly one of `probs` and `logits` is given, or a number is out of
             its range.
-        ShapeError: There is no axis of classes, or shapes do not broadcast.
+        ShapeError: If the class axis is missing, or the shapes do not broadcast.
 
     Example:
         >>> import braces as br

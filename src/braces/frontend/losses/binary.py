@@ -54,8 +54,8 @@ def sigmoid_binary_cross_entropy(
         name: For the result, or the block.
 
     Raises:
-        ShapeError: The shapes differ.
-        ProgramError: Smoothing is not between 0 and 1.
+        ShapeError: If the shapes differ.
+        ProgramError: If `label_smoothing` is not between 0 and 1.
     """
     what = "sigmoid_binary_cross_entropy"
     check_smoothing(what, label_smoothing)
@@ -113,7 +113,7 @@ def multilabel_soft_margin_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     what = "multilabel_soft_margin_loss"
     x, y = to_equal_shapes(what, logits=logits, target=target)
@@ -153,7 +153,7 @@ def multilabel_margin_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     what = "multilabel_margin_loss"
     x, y = to_equal_shapes(what, prediction=prediction, target=target)
@@ -198,8 +198,8 @@ def focal_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
-        ProgramError: `gamma` is negative, or smoothing is not between 0 and 1.
+        ShapeError: If the shapes differ.
+        ProgramError: If `gamma` is negative, or `label_smoothing` is not between 0 and 1.
     """
     what = "focal_loss"
     check_at_least(what, 0, gamma=gamma)

@@ -102,7 +102,7 @@ def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var
     """Convert class weights to a variable.
 
     Raises:
-        ShapeError: There is not one weight for each class.
+        ShapeError: If the number of weights differs from the number of classes.
     """
     if weights is None:
         return None
@@ -120,7 +120,7 @@ def check_smoothing(what: str, smoothing: float) -> None:
     """Refuse a label smoothing outside of 0 to 1.
 
     Raises:
-        ProgramError: It is not between 0 and 1.
+        ProgramError: If `smoothing` is not between 0 and 1.
     """
     check_at_least(what, 0, label_smoothing=smoothing)
     if smoothing > 1:
@@ -159,10 +159,10 @@ def softmax_cross_entropy(
         name: For the result, or the block.
 
     Raises:
-        ShapeError: Shapes differ, or there are no classes.
-        DTypeError: `labels` are not integers.
-        ProgramError: Smoothing is not between 0 and 1.
-        IndexRangeError: In a run, a label is not a valid class number.
+        ShapeError: If the shapes differ, or the class axis is missing.
+        DTypeError: If `labels` are not integers.
+        ProgramError: If `label_smoothing` is not between 0 and 1.
+        IndexRangeError: If a label is not a valid class number at run time.
 
     Example:
         >>> import braces as br
@@ -227,10 +227,10 @@ def nll_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ.
-        DTypeError: `labels` are not integers.
-        ProgramError: Smoothing is not between 0 and 1.
-        IndexRangeError: In a run, a label is not a valid class number.
+        ShapeError: If the shapes differ.
+        DTypeError: If `labels` are not integers.
+        ProgramError: If `label_smoothing` is not between 0 and 1.
+        IndexRangeError: If a label is not a valid class number at run time.
     """
     what = "nll_loss"
     check_smoothing(what, label_smoothing)
@@ -284,10 +284,10 @@ def multi_margin_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ.
-        DTypeError: `labels` are not integers.
-        ProgramError: `p` is neither 1 nor 2.
-        IndexRangeError: In a run, a label is not a valid class number.
+        ShapeError: If the shapes differ.
+        DTypeError: If `labels` are not integers.
+        ProgramError: If `p` is neither 1 nor 2.
+        IndexRangeError: If a label is not a valid class number at run time.
     """
     what = "multi_margin_loss"
     if p not in (1, 2):
@@ -353,8 +353,8 @@ def softmax_cross_entropy_soft(
         name: For the result, or the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
-        ProgramError: Smoothing is not between 0 and 1.
+        ShapeError: If the shapes differ, or the axis is out of range.
+        ProgramError: If `label_smoothing` is not between 0 and 1.
     """
     what = "softmax_cross_entropy_soft"
     check_smoothing(what, label_smoothing)

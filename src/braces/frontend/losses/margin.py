@@ -48,7 +48,7 @@ def hinge_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y = to_equal_shapes("hinge_loss", prediction=prediction, target=target)
     return compose_loss("hinge_loss", reduction, name, lambda: ops.relu(1.0 - y * x))
@@ -69,7 +69,7 @@ def soft_margin_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y = to_equal_shapes("soft_margin_loss", prediction=prediction, target=target)
     return compose_loss("soft_margin_loss", reduction, name, lambda: ops.softplus(-(y * x)))
@@ -96,7 +96,7 @@ def hinge_embedding_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y = to_equal_shapes("hinge_embedding_loss", distance=distance, target=target)
     return compose_loss(
@@ -130,7 +130,7 @@ def margin_ranking_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, z, y = to_equal_shapes("margin_ranking_loss", first=first, second=second, target=target)
     return compose_loss(
@@ -167,7 +167,7 @@ def cosine_embedding_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     what = "cosine_embedding_loss"
     x, z = to_equal_shapes(what, first=first, second=second)
@@ -227,8 +227,8 @@ def triplet_margin_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
-        ProgramError: `p` is below 1.
+        ShapeError: If the shapes differ, or the axis is out of range.
+        ProgramError: If `p` is below 1.
     """
     what = "triplet_margin_loss"
     check_at_least(what, 1, p=p)
@@ -278,8 +278,8 @@ def info_nce_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or are not rows of vectors.
-        ProgramError: The temperature is not above 0.
+        ShapeError: If the shapes differ, or the operands are not matrices.
+        ProgramError: If the temperature is not above 0.
     """
     what = "info_nce_loss"
     _check_positive(what, temperature=temperature)
@@ -333,9 +333,10 @@ def circle_loss(
         name: For the block.
 
     Raises:
-        ShapeError: They are not rows of vectors, or there is not one label for each row.
-        DTypeError: Labels are not integers.
-        ProgramError: The scale is not above 0.
+        ShapeError: If the embeddings are not a matrix, or the number of labels differs from the
+            number of rows.
+        DTypeError: If labels are not integers.
+        ProgramError: If the scale is not above 0.
     """
     what = "circle_loss"
     x, classes = (

@@ -73,7 +73,7 @@ def check_reduction(what: str, reduction: Reduction) -> None:
     """Refuse an unknown reduction.
 
     Raises:
-        ProgramError: It is unknown.
+        ProgramError: If the reduction is unknown.
     """
     check_one_of(what, "reduction", reduction, REDUCTIONS)
 
@@ -82,7 +82,7 @@ def check_one_of(what: str, option: str, value: Any, known: Sequence[str]) -> No
     """Refuse a value that is not among the known values of an option.
 
     Raises:
-        ProgramError: It is not one of them.
+        ProgramError: If the value is unknown.
     """
     if value not in known:
         raise ProgramError(
@@ -98,8 +98,8 @@ def to_equal_shapes(what: str, **given: Any) -> list[Var]:
     """Convert operands of equal shape, or single numbers, to a common float dtype.
 
     Raises:
-        ShapeError: Shapes differ.
-        DTypeError: Some are complex.
+        ShapeError: If the shapes differ.
+        DTypeError: If an operand is complex.
     """
     operands = {name: as_var(value) for name, value in given.items()}
     shaped = [var for var in operands.values() if var.ndim]
@@ -140,8 +140,8 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
     """Check class labels against predictions; return the non-negative axis of classes.
 
     Raises:
-        DTypeError: They are not integers.
-        ShapeError: There is no such axis, or shapes differ.
+        DTypeError: If the labels are not integers.
+        ShapeError: If the axis is out of range, or the shapes do not match.
     """
     at = axis_index(axis, x.ndim, what)
     if not is_integer(labels.dtype):
@@ -164,7 +164,7 @@ def check_at_least(what: str, least: float, **options: Any) -> None:
     """Refuse options below a minimum.
 
     Raises:
-        ProgramError: An option is too small, or not a number.
+        ProgramError: If an option is too small, or not a number.
     """
     for option, value in options.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -50,7 +50,7 @@ def squared_error(
         name: For the result.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return reduce_operator_loss(
         "squared_error", prediction, target, reduction=reduction, name=name
@@ -72,7 +72,7 @@ def absolute_error(
         name: For the result.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return reduce_operator_loss(
         "absolute_error", prediction, target, reduction=reduction, name=name
@@ -103,7 +103,7 @@ def huber_loss(
         name: For the result.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return reduce_operator_loss(
         "huber_loss", prediction, target, delta=delta, reduction=reduction, name=name
@@ -134,8 +134,8 @@ def smooth_l1_loss(
         name: For the result.
 
     Raises:
-        ShapeError: The shapes differ.
-        ProgramError: `beta` is negative.
+        ShapeError: If the shapes differ.
+        ProgramError: If `beta` is negative.
     """
     check_at_least("smooth_l1_loss", 0, beta=beta)
     if beta == 0:
@@ -160,7 +160,7 @@ def log_cosh_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y = to_equal_shapes("log_cosh_loss", prediction=prediction, target=target)
 
@@ -197,7 +197,7 @@ def kl_div_loss(
         name: For the result.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     return reduce_operator_loss(
         "kl_divergence", log_prediction, target, axis=axis, reduction=reduction, name=name
@@ -230,7 +230,7 @@ def poisson_nll_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y = to_equal_shapes("poisson_nll_loss", prediction=prediction, target=target)
 
@@ -274,7 +274,7 @@ def gaussian_nll_loss(
         name: For the block.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     x, y, v = to_equal_shapes(
         "gaussian_nll_loss", prediction=prediction, target=target, var=var

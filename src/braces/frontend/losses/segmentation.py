@@ -39,7 +39,7 @@ def dice_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     x, y = to_equal_shapes("dice_loss", prediction=prediction, target=target)
     over = _sum_axes("dice_loss", x, axis)
@@ -83,7 +83,7 @@ def tversky_loss(
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     x, y = to_equal_shapes("tversky_loss", prediction=prediction, target=target)
     over = _sum_axes("tversky_loss", x, axis)

@@ -47,7 +47,7 @@ class Metric:
         """Reset the accumulated sums in a scope to zero.
 
         Raises:
-            DTypeError: `scope` is not a scope.
+            DTypeError: If `scope` is not a scope.
         """
         if not isinstance(cast("Any", scope), Scope):
             raise DTypeError(f"Metric.reset expects a br.Scope, got {scope!r:.60}.")
@@ -88,8 +88,8 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
     """Return a weight for each value, float64.
 
     Raises:
-        DTypeError: The weights are not numbers.
-        ShapeError: They do not broadcast to the values.
+        DTypeError: If the weights are not numbers.
+        ShapeError: If the weights do not broadcast to the values.
     """
     if weights is None:
         return ops.ones_like(values, dtype=FLOAT64)
@@ -124,7 +124,7 @@ def check_same_shape(kind: str, **given: Any) -> tuple[Var, Var]:
     """Return two operands of one shape as variables.
 
     Raises:
-        ShapeError: Their shapes differ.
+        ShapeError: If the shapes differ.
     """
     (first, left), (second, right) = given.items()
     left, right = operand(left, kind), as_var(right)

@@ -41,7 +41,7 @@ def bleu(
         From 0 to 1; 0 if no n-gram of some length matches.
 
     Raises:
-        ProgramError: The numbers of candidates and references differ, a candidate has no
+        ProgramError: If the numbers of candidates and references differ, a candidate has no
             reference, a sentence is a string, or `longest` is below 1.
 
     Example:

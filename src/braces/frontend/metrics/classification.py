@@ -71,9 +71,9 @@ def confusion_matrix(
         name: The name of the metric.
 
     Raises:
-        DTypeError: Predictions or labels are not integers or bools.
-        ShapeError: Their shapes differ.
-        ProgramError: There are fewer than two classes.
+        DTypeError: If predictions or labels are not integers or bools.
+        ShapeError: If the shapes differ.
+        ProgramError: If `num_classes` is below 2.
     """
     what = "confusion_matrix"
     predicted, true, weight = _counts(what, prediction, labels, num_classes, weights)
@@ -134,9 +134,9 @@ Args:
     name: The name of the metric.
 
 Raises:
-    DTypeError: Predictions or labels are not integers or bools.
-    ShapeError: Their shapes differ.
-    ProgramError: There are fewer than two classes, or `average` does not apply to them.
+    DTypeError: If predictions or labels are not integers or bools.
+    ShapeError: If the shapes differ.
+    ProgramError: If `num_classes` is below 2, or `average` does not support that number.
 """
 
 

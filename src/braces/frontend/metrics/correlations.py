@@ -38,7 +38,7 @@ def cosine_similarity(
         name: The name of the metric.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     what = "cosine_similarity"
     left, right = check_same_shape(what, prediction=prediction, target=target)
@@ -67,7 +67,7 @@ def pearson_correlation(
         name: The name of the metric.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
 
     def number(sums: Sums) -> Var:

@@ -57,9 +57,9 @@ def edit_distance(
         name: The name of the metric.
 
     Raises:
-        DTypeError: An argument is not of integers.
-        ShapeError: The inputs are not two-dimensional, or their batch sizes differ.
-        IndexRangeError: In a run, a length exceeds the size of its axis.
+        DTypeError: If the dtype of an argument is not an integer dtype.
+        ShapeError: If the inputs are not two-dimensional, or their batch sizes differ.
+        IndexRangeError: If a length exceeds the size of its axis at run time.
 
     Example:
         >>> import braces as br

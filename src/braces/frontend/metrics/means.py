@@ -38,9 +38,9 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
         name: The name of the metric.
 
     Raises:
-        ProgramError: It is in an inner block; this applies to all metrics.
-        DTypeError: The weights are not numbers.
-        ShapeError: The weights do not broadcast to the values.
+        ProgramError: If the metric is in an inner block; this applies to all metrics.
+        DTypeError: If the weights are not numbers.
+        ShapeError: If the weights do not broadcast to the values.
 
     Example:
         >>> import braces as br
@@ -118,8 +118,8 @@ def accuracy(
         name: The name of the metric.
 
     Raises:
-        DTypeError: Labels are not integers.
-        ShapeError: The shapes of labels and logits do not match.
+        DTypeError: If labels are not integers.
+        ShapeError: If the shapes of labels and logits do not match.
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))

@@ -77,9 +77,9 @@ def auc(
         name: The name of the metric.
 
     Raises:
-        DTypeError: Labels are neither bools nor integers.
-        ShapeError: The shapes differ.
-        ProgramError: There are fewer than two thresholds.
+        DTypeError: If labels are neither bools nor integers.
+        ShapeError: If the shapes differ.
+        ProgramError: If `thresholds` is below 2.
     """
     return _curve("auc", scores, labels, weights, thresholds, name, _area)
 
@@ -120,7 +120,7 @@ def precision_at_recall(
         name: The name of the metric.
 
     Raises:
-        ProgramError: The share is not from 0 to 1; otherwise as for `auc`.
+        ProgramError: If the recall is outside [0, 1]; otherwise as for `auc`.
     """
     return _best_under_constraint(
         "precision_at_recall", scores, labels, recall, weights, thresholds, name

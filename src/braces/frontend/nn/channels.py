@@ -50,8 +50,9 @@ def prelu(
         params: Name of the parameter, `[slope]`; an existing one is shared.
 
     Raises:
-        ShapeError: There is no such axis, its size is symbolic, or the slope has another.
-        DTypeError: `x` is not of a floating dtype.
+        ShapeError: If the axis is out of range, its size is symbolic, or the size of the slope
+            differs.
+        DTypeError: If `x` is not of a floating dtype.
     """
     x = check_floats("prelu", x)
     index = None if axis is None else axis_index(axis, x.ndim, "prelu")
@@ -85,7 +86,8 @@ def maxout(x: Any, pieces: int, *, axis: int = 1, name: str = "") -> Var:
         name: The name of the result.
 
     Raises:
-        ShapeError: There is no such axis, or `pieces` does not divide the channels.
+        ShapeError: If the axis is out of range, or the number of channels is not divisible by
+            `pieces`.
     """
     x = operand(x, "maxout")
     index = axis_index(axis, x.ndim, "maxout")
@@ -109,7 +111,8 @@ def channel_shuffle(x: Any, groups: int, *, axis: int = 1, name: str = "") -> Va
         name: The name of the result.
 
     Raises:
-        ShapeError: There is no such axis, or groups do not divide the channels.
+        ShapeError: If the axis is out of range, or the number of channels is not divisible by
+            `groups`.
     """
     x = operand(x, "channel_shuffle")
     index = axis_index(axis, x.ndim, "channel_shuffle")

@@ -78,7 +78,7 @@ def _conv(rank: int):
             bias_init: Initializer of b, [channels].
 
         Raises:
-            ProgramError: Weights are given together with a window or options of created
+            ProgramError: If weights are given together with a window or options of created
                 weights.
 
         Example:

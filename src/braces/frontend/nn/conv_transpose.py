@@ -66,9 +66,10 @@ def _conv_transpose(rank: int):
             bias_init: Initializer of b, [channels].
 
         Raises:
-            ProgramError: Weights are given together with a window or options of created
+            ProgramError: If weights are given together with a window or options of created
                 weights.
-            ShapeError: `groups` does not divide the channels, or the result is empty.
+            ShapeError: If the number of channels is not divisible by `groups`, or the result is
+                empty.
 
         Example:
             >>> import braces as br

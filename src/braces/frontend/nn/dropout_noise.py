@@ -37,8 +37,8 @@ def dropout(
         name: The name of the operator, which determines its random bits.
 
     Raises:
-        ProgramError: `rate` is not between 0 and 1.
-        ShapeError: There is no such axis.
+        ProgramError: If `rate` is not between 0 and 1.
+        ShapeError: If a shared axis is out of range.
 
     Example:
         >>> import braces as br
@@ -82,9 +82,9 @@ def alpha_dropout(
         name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not of a floating dtype.
-        ProgramError: `rate` is not such a number.
-        ShapeError: There is no such axis.
+        DTypeError: If `x` is not of a floating dtype.
+        ProgramError: If `rate` is out of range.
+        ShapeError: If a shared axis is out of range.
     """
     what = "alpha_dropout"
     x, rate = check_floats(what, x), _check_rate(what, rate)
@@ -115,9 +115,9 @@ def gaussian_dropout(
         name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not of a floating dtype.
-        ProgramError: `rate` is not such a number.
-        ShapeError: There is no such axis.
+        DTypeError: If `x` is not of a floating dtype.
+        ProgramError: If `rate` is out of range.
+        ShapeError: If a shared axis is out of range.
     """
     what = "gaussian_dropout"
     x, rate = check_floats(what, x), _check_rate(what, rate)
@@ -144,7 +144,7 @@ def gaussian_noise(x: Any, scale: float, *, name: str | None = None) -> Var:
         name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not of a floating dtype.
+        DTypeError: If `x` is not of a floating dtype.
     """
     x = check_floats("gaussian_noise", x)
 
@@ -170,8 +170,8 @@ def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None =
         name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not of a floating dtype.
-        ProgramError: `low` is above `high`.
+        DTypeError: If `x` is not of a floating dtype.
+        ProgramError: If `low` is above `high`.
     """
     x = check_floats("rrelu", x)
     if not low <= high:

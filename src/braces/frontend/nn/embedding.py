@@ -50,7 +50,7 @@ def embedding(
         [..., size[1]], named `name`.
 
     Raises:
-        DTypeError: The table and the ids are in the wrong order.
+        DTypeError: If the table and the ids are exchanged.
 
     Example:
         >>> import braces as br
@@ -108,9 +108,10 @@ def embedding_bag(
         [..., size[1]].
 
     Raises:
-        ProgramError: The mode is unknown, or weights are given with a mode other than `"sum"`.
-        ShapeError: Weights or mask have another shape, or the ids have no axis.
-        DTypeError: The table and the ids are in the wrong order, or the mask is not bool.
+        ProgramError: If the mode is unknown, or weights are given with a mode other than
+            `"sum"`.
+        ShapeError: If the shape of weights or mask differs, or the ids are a scalar.
+        DTypeError: If the table and the ids are exchanged, or the mask is not bool.
     """
     what = "embedding_bag"
     ids = operand(ids, what)
@@ -189,7 +190,7 @@ def _is_table_size(size: Any) -> bool:
     """Return whether an argument is the size of a table rather than the table itself.
 
     Raises:
-        ShapeError: It is neither.
+        ShapeError: If the argument is neither a size nor a table.
     """
     if not isinstance(size, int | str | list | tuple):
         return False

@@ -61,9 +61,10 @@ def fc(
         [..., size], named `name`.
 
     Raises:
-        ShapeError: The last axis has a symbolic size, or a shared parameter has another shape.
-        DuplicateNameError: A layer of this name exists already.
-        ProgramError: w is given together with options of created weights.
+        ShapeError: If the size of the last axis is symbolic, or the shape of a shared parameter
+            differs.
+        DuplicateNameError: If a layer of this name exists already.
+        ProgramError: If `w` is given together with options of created weights.
 
     Example:
         >>> import braces as br
@@ -155,8 +156,8 @@ def bilinear(
         [..., size], named `name`.
 
     Raises:
-        ShapeError: A last axis has a symbolic size, or the shapes do not match.
-        ProgramError: w is given together with options of created weights.
+        ShapeError: If the size of a last axis is symbolic, or the shapes do not match.
+        ProgramError: If `w` is given together with options of created weights.
     """
     what = "bilinear"
     x, y, count = operand(x, what), operand(y, what), feature_count(size)

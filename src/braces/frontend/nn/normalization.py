@@ -184,7 +184,7 @@ def instance_norm(
             shared.
 
     Raises:
-        ShapeError: The size of the axis is symbolic, or there is no such axis.
+        ShapeError: If the size of the axis is symbolic, or the axis is out of range.
     """
     x, weights = operand(x, "instance_norm"), {"scale": scale, "bias": bias}
     layer_params = LayerParameters("instance_norm", name, params, roles_to_create(weights))
@@ -273,8 +273,8 @@ def batch_norm(
         The result; if mean and var are given, the result and their next values.
 
     Raises:
-        ProgramError: A layer with statistics as states is built in an inner block, which runs
-            many times or never.
+        ProgramError: If a layer with statistics as states is built in an inner block, which
+            runs many times or never.
     """
     x, weights = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
     keeps = _keeps_statistics(x, mean, var)
@@ -300,7 +300,8 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
     """Return whether the layer has running statistics as states.
 
     Raises:
-        ProgramError: It may not have them, or only one of mean and var is given.
+        ProgramError: If statistics are not allowed here, or only one of `mean` and `var` is
+            given.
     """
     if (mean is None) != (var is None):
         raise ProgramError(

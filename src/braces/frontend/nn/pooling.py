@@ -67,7 +67,7 @@ def image_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
     """Return the spatial axes of an image in a layout.
 
     Raises:
-        ShapeError: The layout has another number of axes, or `x` has.
+        ShapeError: If the rank of the layout or of `x` is wrong.
     """
     layouts = [name for name in LAYOUTS if len(name) == rank + 2]
     if layout not in layouts or x.ndim != rank + 2:
@@ -118,8 +118,8 @@ def _adaptive_pool(rank: int, kind: str, op_type: str, title: str):
             name: The name of the block.
 
         Raises:
-            ShapeError: The number of sizes is wrong, or one divides a symbolic axis into
-                unequal parts.
+            ShapeError: If the number of sizes is wrong, or a symbolic axis is not divisible by
+                its size.
 
         Example:
             >>> import braces as br
@@ -160,7 +160,7 @@ def global_avg_pool(
         [n, c].
 
     Raises:
-        ShapeError: There is no such layout, or no spatial axis.
+        ShapeError: If the layout is unknown, or has no spatial axis.
     """
     return _pool_globally("global_avg_pool", "mean", x, layout, keepdims, name)
 
@@ -210,8 +210,9 @@ def upsample(
         name: The name of the result.
 
     Raises:
-        ShapeError: There is no such layout, or no spatial axis.
-        ProgramError: A factor is below 1, their number is wrong, or the mode is unknown.
+        ShapeError: If the layout is unknown, or has no spatial axis.
+        ProgramError: If a factor is below 1, the number of factors is wrong, or the mode is
+            unknown.
 
     Example:
         >>> import braces as br
@@ -255,7 +256,7 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
         name: The name of the result.
 
     Raises:
-        ShapeError: The number of channels is not a multiple of `factor^2`.
+        ShapeError: If the number of channels is not a multiple of `factor^2`.
     """
     x = operand(x, "pixel_shuffle")
     image_axes("pixel_shuffle", x, 2, layout)
@@ -286,7 +287,7 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
         name: The name of the result.
 
     Raises:
-        ShapeError: The image is not divisible into such blocks.
+        ShapeError: If a spatial size is not divisible by `factor`.
     """
     x = operand(x, "pixel_unshuffle")
     image_axes("pixel_unshuffle", x, 2, layout)

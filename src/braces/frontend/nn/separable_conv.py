@@ -63,7 +63,7 @@ def _depthwise_conv(rank: int):
             bias_init: Initializer of b.
 
         Raises:
-            ShapeError: The number of channels is symbolic, or the multiplier is below 1.
+            ShapeError: If the number of channels is symbolic, or the multiplier is below 1.
         """
         return _depthwise(
             rank, x, window, multiplier, layout, stride=stride, padding=padding,
@@ -141,7 +141,7 @@ def _separable_conv(rank: int):
             bias_init: Initializer of the bias.
 
         Raises:
-            ShapeError: The number of channels is symbolic, or the multiplier is below 1.
+            ShapeError: If the number of channels is symbolic, or the multiplier is below 1.
 
         Example:
             >>> import braces as br

@@ -59,10 +59,10 @@ def spectral_norm(
         As `w`.
 
     Raises:
-        ShapeError: `w` has fewer than two axes, or `axis` does not exist.
-        DTypeError: `w` is not of a floating dtype.
-        ProgramError: `iterations` is below 1, or it is built in an inner block, which runs many
-            times or never.
+        ShapeError: If the rank of `w` is below 2, or `axis` is out of range.
+        DTypeError: If `w` is not of a floating dtype.
+        ProgramError: If `iterations` is below 1, or it is built in an inner block, which runs
+            many times or never.
 
     Example:
         >>> import braces as br
@@ -148,9 +148,9 @@ def weight_norm(
         As `w`.
 
     Raises:
-        ShapeError: There is no such axis, or the scale has another size.
-        DTypeError: `w` is not of a floating dtype.
-        ProgramError: The scale is to be created, and `w` is not a parameter.
+        ShapeError: If the axis is out of range, or the size of the scale differs.
+        DTypeError: If `w` is not of a floating dtype.
+        ProgramError: If `scale` is missing and `w` is not a parameter.
 
     Example:
         >>> import braces as br

@@ -52,7 +52,7 @@ def ema(
         Each parameter and its average at the beginning of the run.
 
     Raises:
-        ProgramError: A variable has no optimizer, or the decay is not from 0 up to 1.
+        ProgramError: If a variable has no optimizer, or the decay is outside [0, 1).
 
     Example:
         >>> import braces as br

@@ -40,8 +40,8 @@ def partition(
         label: Returns the label of a parameter.
 
     Raises:
-        ProgramError: There is no group, a value is not an optimizer, or a parameter has a label
-            without an optimizer.
+        ProgramError: If there are no groups, a value is not an optimizer, or the label of a
+            parameter has no optimizer.
 
     Example:
         >>> import braces as br

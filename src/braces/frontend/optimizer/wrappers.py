@@ -46,7 +46,7 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
             loss over batches of equal size; otherwise they are summed.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer, or `every` is below 1.
+        ProgramError: If `optimizer` is not an optimizer, or `every` is below 1.
 
     Example:
         >>> import braces as br
@@ -97,7 +97,7 @@ def apply_if_finite(
             anyway.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer, or the number is below 0.
+        ProgramError: If `optimizer` is not an optimizer, or the number is below 0.
     """
     if max_consecutive_errors < 0:
         raise ProgramError(
@@ -140,7 +140,7 @@ def lookahead(
         reset_state: Whether to reset the states of the optimizer at each slow step.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer, or the period is below 1.
+        ProgramError: If `optimizer` is not an optimizer, or the period is below 1.
     """
     _check_positive("lookahead", "sync_period", sync_period)
 
@@ -171,7 +171,7 @@ def schedule_free(
         weight_lr_power: The weight of a step is this power of the largest learning rate so far.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer.
+        ProgramError: If `optimizer` is not an optimizer.
 
     Example:
         >>> import braces as br
@@ -222,8 +222,8 @@ def dynamic_loss_scale(
         name: Prefix of the names of its states; `loss_scale` by default.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer, has loss scaling already, or a number is
-            out of range.
+        ProgramError: If `optimizer` is not an optimizer, has loss scaling already, or a number
+            is out of range.
 
     Example:
         >>> import braces as br
@@ -264,7 +264,7 @@ def wrap_optimizer(what: str, optimizer: Any, make: Callable[[UpdateArgs], Any])
             state and its own.
 
     Raises:
-        ProgramError: `optimizer` is not an optimizer.
+        ProgramError: If `optimizer` is not an optimizer.
     """
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(

@@ -51,7 +51,7 @@ def gamma(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: A parameter is a number that is not above 0.
+        ProgramError: If a parameter is a number that is not positive.
 
     Example:
         >>> import braces as br
@@ -100,7 +100,7 @@ def beta(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: A parameter is a number that is not above 0.
+        ProgramError: If a parameter is a number that is not positive.
     """
     concentrations = {"concentration1": concentration1, "concentration0": concentration0}
     check_numbers("beta", 0, **concentrations)
@@ -138,8 +138,8 @@ def dirichlet(
         [*shape, n]; the sum along the last axis is 1.
 
     Raises:
-        ProgramError: A parameter is a number that is not above 0.
-        ShapeError: `concentration` has no axis.
+        ProgramError: If a parameter is a number that is not positive.
+        ShapeError: If `concentration` is a scalar.
     """
     check_numbers("dirichlet", 0, concentration=concentration)
 
@@ -174,7 +174,7 @@ def chisquare(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: `df` is a number that is not above 0.
+        ProgramError: If `df` is a number that is not positive.
     """
     check_numbers("chisquare", 0, df=df)
 
@@ -215,7 +215,7 @@ def student_t(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: `df` or `scale` is a number that is not above 0.
+        ProgramError: If `df` or `scale` is a number that is not positive.
     """
     check_numbers("student_t", 0, df=df, scale=scale)
 
@@ -258,8 +258,8 @@ def multivariate_normal(
         [*shape, n].
 
     Raises:
-        ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
-        ShapeError: It is not a matrix, or the shapes do not match.
+        ProgramError: If not exactly one of `covariance_matrix` and `scale_tril` is given.
+        ShapeError: If the parameter is not a matrix, or the shapes do not match.
     """
     what = "multivariate_normal"
     matrices = {"covariance_matrix": covariance_matrix, "scale_tril": scale_tril}

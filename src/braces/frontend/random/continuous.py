@@ -64,8 +64,8 @@ def uniform(
         name: The name of the operator or block, which determines its random bits.
 
     Raises:
-        DTypeError: `dtype` is not a real floating dtype, or a parameter is complex.
-        ShapeError: A size is unknown, or parameters do not broadcast to `shape`.
+        DTypeError: If `dtype` is not a real floating dtype, or a parameter is complex.
+        ShapeError: If a size is unknown, or parameters do not broadcast to `shape`.
 
     Example:
         >>> import braces as br
@@ -180,7 +180,7 @@ def exponential(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: `scale` is a number that is not above 0.
+        ProgramError: If `scale` is a number that is not positive.
 
     Example:
         >>> import braces as br

@@ -51,7 +51,7 @@ def bernoulli(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> V
         name: The name of the operator or block, which determines its random bits.
 
     Raises:
-        ProgramError: `probs` is a number that is not between 0 and 1.
+        ProgramError: If `probs` is a number that is not between 0 and 1.
     """
     if are_fixed_numbers(probs):
         attrs = {"shape": shape_or_scalar(shape), "probability": probs}
@@ -121,8 +121,8 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
         i64[*shape].
 
     Raises:
-        ProgramError: `rate` is a number below 0.
-        RunError: In a run, a rate is below 0, infinite or NaN.
+        ProgramError: If `rate` is a number below 0.
+        RunError: If a rate is below 0, infinite or NaN at run time.
 
     Example:
         >>> import braces as br
@@ -159,8 +159,8 @@ def binomial(
         i64[*shape].
 
     Raises:
-        ProgramError: A parameter is a number out of its range.
-        RunError: In a run, a value is out of its range.
+        ProgramError: If a parameter is out of range.
+        RunError: If a value is out of range at run time.
     """
     check_numbers("binomial", BELOW_ZERO, total_count=total_count)
     check_numbers("binomial", BELOW_ZERO, 1, probs=probs)
@@ -191,7 +191,7 @@ def geometric(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> V
         i64[*shape].
 
     Raises:
-        ProgramError: `probs` is a number out of its range.
+        ProgramError: If `probs` is out of range.
     """
     check_numbers("geometric", 0, 1, probs=probs)
 
@@ -268,8 +268,9 @@ def choice(
         name: The name of the block, which determines its random bits.
 
     Raises:
-        ProgramError: Without `replace`, `shape` is symbolic.
-        ShapeError: Without `replace`, there are too few elements; or `probs` has another shape.
+        ProgramError: If `shape` is symbolic and `replace` is false.
+        ShapeError: If the number of elements is too small without `replace`, or the shape of
+            `probs` differs.
 
     Example:
         >>> import braces as br

@@ -113,8 +113,8 @@ def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -
     """Check the shape and dtype of a memory, or of a part of a state.
 
     Raises:
-        ShapeError: It has another shape.
-        DTypeError: It has another dtype.
+        ShapeError: If the shape differs.
+        DTypeError: If the dtype differs.
     """
     var, unify = as_var(value, dtype), current_program().current.unifier.unify
     sizes = var.shape
@@ -145,7 +145,7 @@ def check_state(what: str, kind: CellKind, state: Any, shape: Shape, dtype: DTyp
     """Return the memories of a user's state: one value, or a tuple of as many.
 
     Raises:
-        ProgramError: Their number is wrong.
+        ProgramError: If the number of memories is wrong.
     """
     count = len(kind.memories)
     values = [state] if count == 1 else as_list(state)
@@ -171,7 +171,7 @@ def make_weights(
     """Return the weights of a cell, given or created: [taken, gates * size] and so on.
 
     Raises:
-        ShapeError: A weight has another shape.
+        ShapeError: If the shape of a weight is wrong.
     """
     what, width = parameters.layer, kind.gates * size
     in_size = fixed_size(x, -1, what)

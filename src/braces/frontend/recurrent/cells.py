@@ -100,9 +100,10 @@ def lstm_cell(
         (h', c'); h' is named `name`.
 
     Raises:
-        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        DuplicateNameError: A cell of this name exists already.
+        ShapeError: If sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        DuplicateNameError: If a cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -170,9 +171,10 @@ def gru_cell(
         h', named `name`.
 
     Raises:
-        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
-        DTypeError: The input is not of a floating dtype, or the memory has another dtype.
-        DuplicateNameError: A cell of this name exists already.
+        ShapeError: If sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the memory
+            differs.
+        DuplicateNameError: If a cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -193,7 +195,7 @@ def gru_weights(
     """Return the weights of a GRU, without a second bias where it does not apply.
 
     Raises:
-        ProgramError: A second bias is given where it does not apply.
+        ProgramError: If a second bias is given but not supported.
     """
     if not reset_after and (b_reset is True or is_given(b_reset)):
         raise ProgramError(
@@ -241,9 +243,10 @@ def simple_rnn_cell(
         h', named `name`.
 
     Raises:
-        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
-        DTypeError: The input is not of a floating dtype, or the memory has another dtype.
-        DuplicateNameError: A cell of this name exists already.
+        ShapeError: If sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the memory
+            differs.
+        DuplicateNameError: If a cell of this name exists already.
 
     Example:
         >>> import braces as br

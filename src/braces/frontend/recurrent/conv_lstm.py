@@ -69,7 +69,7 @@ def _parameters(what: str, name: str | None, params: Any, bias: bool) -> LayerPa
     """Return the names of the parameters.
 
     Raises:
-        DuplicateNameError: A name is taken.
+        DuplicateNameError: If a name is already in use.
     """
     parameters = LayerParameters(what, name, params, ["w", "u", *(["b"] if bias else [])])
     for role in parameters.names:
@@ -127,9 +127,10 @@ def conv_lstm_cell(
         (h', c'); h' is named `name`.
 
     Raises:
-        ShapeError: Sizes do not match, or the number of channels is symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        DuplicateNameError: A cell of this name exists already.
+        ShapeError: If sizes do not match, or the number of channels is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        DuplicateNameError: If a cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -199,10 +200,11 @@ def conv_lstm(
         step.
 
     Raises:
-        ShapeError: Lengths or state have another batch size or shape, or the channels are
-            symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        ProgramError: The layout is unknown, or the size is not positive.
+        ShapeError: If lengths or state have a different batch size or shape, or the channels
+            are symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        ProgramError: If the layout is unknown, or the size is not positive.
 
     Example:
         >>> import braces as br

@@ -201,10 +201,11 @@ def lstm(
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or state have another batch size or shape, or the feature size is
-            symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        ProgramError: A size or a number of layers is not positive.
+        ShapeError: If lengths or state have a different batch size or shape, or the feature
+            size is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        ProgramError: If a size or a number of layers is not positive.
 
     Example:
         >>> import braces as br
@@ -274,10 +275,11 @@ def gru(
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or state have another batch size or shape, or the feature size is
-            symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        ProgramError: A size or a number of layers is not positive.
+        ShapeError: If lengths or state have a different batch size or shape, or the feature
+            size is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        ProgramError: If a size or a number of layers is not positive.
 
     Example:
         >>> import braces as br
@@ -344,10 +346,11 @@ def simple_rnn(
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or state have another batch size or shape, or the feature size is
-            symbolic.
-        DTypeError: The input is not of a floating dtype, or the state has another dtype.
-        ProgramError: A size or a number of layers is not positive.
+        ShapeError: If lengths or state have a different batch size or shape, or the feature
+            size is symbolic.
+        DTypeError: If the dtype of the input is not a floating dtype, or that of the state
+            differs.
+        ProgramError: If a size or a number of layers is not positive.
 
     Example:
         >>> import braces as br

@@ -193,10 +193,10 @@ def conditional_random_field(
         [rows], or a scalar.
 
     Raises:
-        ShapeError: Batch sizes, numbers of steps or of tags differ.
-        DTypeError: Emissions are not floats, or labels are not integers.
-        ProgramError: The reduction is unknown.
-        IndexRangeError: A label is not the number of a tag.
+        ShapeError: If batch sizes, numbers of steps or of tags differ.
+        DTypeError: If emissions are not floats, or labels are not integers.
+        ProgramError: If the reduction is unknown.
+        IndexRangeError: If a label is out of range.
 
     Example:
         >>> import braces as br
@@ -281,8 +281,8 @@ def viterbi(
         sequence, and [rows].
 
     Raises:
-        ShapeError: Batch sizes or numbers of tags differ.
-        DTypeError: Emissions are not floats.
+        ShapeError: If batch sizes or numbers of tags differ.
+        DTypeError: If emissions are not floats.
 
     Example:
         >>> import braces as br

@@ -116,9 +116,9 @@ def ctc_loss(
         [rows], or a scalar.
 
     Raises:
-        ShapeError: The batch sizes differ.
-        DTypeError: Logits are not floats, or labels are not integers.
-        ProgramError: There is no class `blank`, or the reduction is unknown.
+        ShapeError: If the batch sizes differ.
+        DTypeError: If logits are not floats, or labels are not integers.
+        ProgramError: If `blank` is out of range, or the reduction is unknown.
 
     Example:
         >>> import braces as br
@@ -179,9 +179,9 @@ def ctc_greedy_decode(
         (labels, lengths): int32[rows, steps], and the numbers of labels, int32[rows].
 
     Raises:
-        ShapeError: The batch sizes differ.
-        DTypeError: Logits are not floats.
-        ProgramError: There is no class `blank`.
+        ShapeError: If the batch sizes differ.
+        DTypeError: If logits are not floats.
+        ProgramError: If `blank` is out of range.
 
     Example:
         >>> import braces as br

@@ -56,9 +56,10 @@ def greedy(
         The ids, [rows, max_length], their lengths, and their scores.
 
     Raises:
-        ProgramError: The step does not return a pair, or a next state is not like the first.
-        ShapeError: Logits or states have another batch size.
-        IndexRangeError: `end` is not an id of the vocabulary.
+        ProgramError: If the step does not return a pair, or the type of a next state differs
+            from that of the first.
+        ShapeError: If logits or states have a different batch size.
+        IndexRangeError: If `end` is out of range of the vocabulary.
 
     Example:
         >>> import braces as br

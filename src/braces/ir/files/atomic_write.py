@@ -77,7 +77,7 @@ def replace_atomically(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     directly. Folders, disks and sockets are refused.
 
     Raises:
-        OSError: The folder is missing, full, or must not be written to; it names `path`.
+        OSError: If the folder is missing, full, or not writable; the error names `path`.
     """
     try:
         if _is_special(path):
@@ -96,7 +96,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file with this content as `replacing` does.
 
     Raises:
-        OSError: The folder is missing, full, or must not be written to.
+        OSError: If the folder is missing, full, or not writable.
     """
     with replace_atomically(path) as file:
         file.write(data)
@@ -111,7 +111,7 @@ def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Raise the predictable errors of `replacing` early.
 
     Raises:
-        OSError: The folder is missing, or must not be written to, or `path` is a folder.
+        OSError: If the folder is missing or not writable, or `path` is a folder.
     """
     try:
         if not _is_special(path):
@@ -173,7 +173,7 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a stream, which is written to and not replaced.
 
     Raises:
-        OSError: It leads to neither a file nor a stream.
+        OSError: If the path leads to neither a file nor a stream.
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)

@@ -20,8 +20,8 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuse paths that are no regular files before opening: a pipe may block forever.
 
     Raises:
-        NotAFileError: It is a folder, or something else that is not a regular file.
-        OSError: There is no such file.
+        NotAFileError: If the path is a folder, or another file that is not regular.
+        OSError: If the file does not exist.
     """
     kind = os.stat(path).st_mode
     if not stat.S_ISREG(kind):
@@ -33,8 +33,8 @@ def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> byt
     """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
-        FileFormatError: It is larger, or not a regular file.
-        OSError: There is no such file, or it must not be read.
+        FileFormatError: If the file is larger, or not a regular file.
+        OSError: If the file does not exist or is not readable.
     """
     check_regular(path)
     with open(path, "rb") as file:

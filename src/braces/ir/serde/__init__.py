@@ -49,7 +49,8 @@ def program_to_bytes(
         modules: Modules that define operators outside Braces.
 
     Raises:
-        ProgramError: It holds something that has no stored form, or nests too deep.
+        ProgramError: If the program contains an object without a stored form, or nests too
+            deep.
     """
     writer = Encoder()
     desc = pb.ProgramDesc(format=FORMAT, format_version=FORMAT_VERSION, producer=_producer())
@@ -86,7 +87,7 @@ def program_from_bytes(
         known: The versions of operator types that this library has; a newer one is refused.
 
     Raises:
-        FileFormatError: The bytes are no program, truncated, or of a newer format.
+        FileFormatError: If the bytes are not a program, are truncated, or have a newer format.
     """
     if len(data) > limits.LARGEST_FILE:
         raise FileFormatError(
@@ -173,7 +174,7 @@ def body_to_desc(body: Body) -> pb.BlockDesc:
     """Return a block, with the blocks inside it, as a `BlockDesc` without source lines.
 
     Raises:
-        ProgramError: It holds something that has no stored form, or nests too deep.
+        ProgramError: If the block contains an object without a stored form, or nests too deep.
     """
     desc = pb.BlockDesc()
     Encoder(sources=False).block(body, desc, 0)
@@ -184,7 +185,7 @@ def body_from_desc(desc: Any) -> Body:
     """Read a block, as written by `body_to_desc`.
 
     Raises:
-        FileFormatError: It is not a well-formed `BlockDesc`.
+        FileFormatError: If `desc` is not a well-formed `BlockDesc`.
     """
     if not isinstance(desc, pb.BlockDesc):
         raise FileFormatError(f"expected a BlockDesc, got {type(desc).__name__}.")

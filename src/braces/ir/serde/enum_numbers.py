@@ -28,6 +28,6 @@ def dtype_number(dtype: DType) -> Any:
     """Return the number of a dtype.
 
     Raises:
-        DTypeError: It has none.
+        DTypeError: If the dtype has no number.
     """
     return _DTYPE_NUMBERS[short_name(dtype_of(dtype))]

@@ -40,8 +40,8 @@ def unknown_fields(desc: Message) -> bytes:
     """Return the fields of a program, block, operator or variable that the schema lacks.
 
     Raises:
-        FileFormatError: A value in it has such fields, they are too many, or a field has a
-            number of the schema and another form.
+        FileFormatError: If a value in `desc` has unknown fields, their number exceeds the
+            limit, or a known field has a different wire type.
     """
     what = _describe_message(desc)
     for value in _values(desc):

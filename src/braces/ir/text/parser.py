@@ -76,7 +76,7 @@ def parse_program(text: str) -> ProgramDef:
     """Parse the text that `print_program` wrote.
 
     Raises:
-        ParseError: The text is not a program; the message shows line, column and a caret.
+        ParseError: If the text is not a program; the message shows line, column and a caret.
 
     Example:
         >>> program = parse_program("program { data x: f32[b]  y: f32[b] = tanh(x=x) }")
@@ -96,7 +96,7 @@ def parse_body(text: str) -> Body:
     """Parse the text that `print_body` wrote.
 
     Raises:
-        ParseError: The text is not a block; the message shows line, column and a caret.
+        ParseError: If the text is not a block; the message shows line, column and a caret.
     """
     parser = _Parser(text)
     parser.take("block")

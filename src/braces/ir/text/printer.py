@@ -327,7 +327,7 @@ def packed(dtype: DType, numbers: Sequence[float]) -> bytes:
     """Return numbers as the data of an array constant.
 
     Raises:
-        OverflowError: An integer does not fit.
+        OverflowError: If an integer is out of range.
     """
     with np.errstate(over="ignore"):
         return np.array(numbers, part_type(dtype)).tobytes()

@@ -62,7 +62,7 @@ def convert_with_custom_gradient(
         values: The arguments.
 
     Raises:
-        ProgramError: The function closes over a value that needs a gradient.
+        ProgramError: If the function captures a value that requires a gradient.
     """
     closed = e.params["call_jaxpr"]
     _refuse_closed_over(e, values)
@@ -112,7 +112,7 @@ def attach_jax_gradient(
             the primitive itself. It must have a gradient.
 
     Raises:
-        ProgramError: JAX has no gradient of it.
+        ProgramError: If JAX has no gradient of the function.
     """
     ends, variables = _float_results(e), [runner.lift(value) for value in results]
     outputs, sources = [variables[at] for at in ends], _sources_of(e, values)
@@ -204,7 +204,7 @@ def _pullback(
     """Trace the pullback from arguments and result cotangents to argument cotangents.
 
     Raises:
-        ProgramError: It cannot be traced.
+        ProgramError: If the function cannot be traced.
     """
     library = _library()
 
@@ -231,7 +231,7 @@ def _resolve_captured(e: Equation, array: Any, runner: JaxprReader) -> Any:
     """Return an array that a rule closes over; a tracer is resolved to its value here.
 
     Raises:
-        ProgramError: The value is not known.
+        ProgramError: If the value is unknown.
     """
     if not isinstance(array, _library().core.Tracer):
         return array

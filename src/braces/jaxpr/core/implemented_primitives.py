@@ -35,7 +35,7 @@ def _trace_implementation(e: Equation) -> Any:
     """Return the jaxpr of the implementation of a primitive.
 
     Raises:
-        ProgramError: It cannot be traced.
+        ProgramError: If the implementation cannot be traced.
     """
     compute, params = e.eqn.primitive.impl, dict(e.params)
     structs = [struct_of(atom.aval) for atom in e.eqn.invars]

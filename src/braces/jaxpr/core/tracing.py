@@ -27,7 +27,7 @@ def closed_jaxpr(
         structs: Trees of JAX shapes and dtypes.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or needs values.
+        ProgramError: If the function cannot be traced: it fails, or reads concrete values.
     """
     try:
         with _jax.disable_jit(False):

@@ -146,7 +146,7 @@ def reason_not_cache(folder: Path) -> str | None:
     """Return the reason why an existing folder is not a cache, as the end of a sentence.
 
     Raises:
-        OSError: The folder does not exist, or cannot be read.
+        OSError: If the folder does not exist, or cannot be read.
     """
     if not stat.S_ISDIR(folder.lstat().st_mode):
         return "is a symbolic link, or not a folder"

@@ -27,7 +27,7 @@ def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
         ops: The operators of the block, whose names are the outermost name scopes in it.
 
     Raises:
-        RunError: An array is too large; the error has its size and its operator.
+        RunError: If an array is too large; the error has its size and its operator.
     """
     for equation in jaxpr.eqns:
         for aval in _results(equation):
@@ -78,7 +78,7 @@ def refuse_huge_results(
     """Refuse an operator without inputs whose result no machine can hold.
 
     Raises:
-        RunError: The result is too large; the error has its size.
+        RunError: If the result is too large; the error has its size.
     """
     inferred = infer_without_kernel(
         definition, {}, attrs, wanted, InferenceContext(definition.type, Unifier())

@@ -24,7 +24,7 @@ def probe_memory(size_bytes: int) -> None:
     """Probe an allocation before a run, which would lose its state if it failed later.
 
     Raises:
-        RunError: The machine refuses it.
+        RunError: If the allocation fails.
     """
     try:
         np.empty(size_bytes, "uint8")  # nothing is written, so it costs nothing

@@ -225,7 +225,7 @@ def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
     """Raise an error if an operator produced a NaN.
 
     Raises:
-        NaNError: An output has a NaN; the error names the output, and the inputs with a NaN.
+        NaNError: If an output has a NaN; the error names the output, and the inputs with a NaN.
     """
     for name in op.binds():
         if _has_nan(env[name]):

@@ -37,7 +37,7 @@ class CancellationToken:
         """Return the token of a run with a time limit that starts now.
 
         Raises:
-            ProgramError: The argument is not a number of seconds.
+            ProgramError: If the argument is not a number of seconds.
         """
         token = TOKEN_FACTORY.watch()
         token.timeout_s, token.deadline = timeout_s, monotonic() + validate_seconds(timeout_s)
@@ -48,7 +48,7 @@ class CancellationToken:
         """Raise an error if the run was cancelled, or its time is over.
 
         Raises:
-            RunError: The run is cancelled or out of time.
+            RunError: If the run is cancelled, or exceeds its time limit.
         """
         if self.cancelled is not None and self.cancelled.is_set():
             raise RunError("the run was cancelled.", fix="Run it again.")
@@ -96,7 +96,7 @@ def validate_seconds(timeout_s: object) -> float:
     """Return a validated number of seconds, at least 0.
 
     Raises:
-        ProgramError: The argument is not a number of seconds.
+        ProgramError: If the argument is not a number of seconds.
     """
     number = timeout_s if isinstance(timeout_s, int | float) else -1
     if number >= 0 and timeout_s is not True and timeout_s is not False:  # nor NaN

@@ -36,7 +36,7 @@ class Placement:
         mesh: The devices, as a mesh of JAX.
 
     Raises:
-        DeviceError: The mesh does not fit the available devices.
+        DeviceError: If the mesh does not match the available devices.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -95,7 +95,7 @@ class Placement:
         """Return a feed on the devices; each process supplies the shards of its own devices.
 
         Raises:
-            FeedError: An axis does not divide among the devices.
+            FeedError: If the size of an axis is not divisible by the number of devices.
         """
         sharding = self.of_value(info)
         if isinstance(value, jax.Array) and value.sharding == sharding:
@@ -122,7 +122,7 @@ class Placement:
         """Return a scope value on the devices; each process has the whole value, or its shard.
 
         Raises:
-            ShapeError: The value does not divide into equal shards.
+            ShapeError: If the value is not divisible into equal shards.
         """
         if isinstance(value, jax.Array) and value.sharding == sharding:
             return value

@@ -51,7 +51,7 @@ def size_number(size: Size, sizes: Mapping[str, int]) -> int:
     """Return a size of this run.
 
     Raises:
-        ShapeError: No feed and no variable of the run determines one of its dimensions.
+        ShapeError: If no feed and no variable of the run determines one of its dimensions.
     """
     if isinstance(sizes, SymbolicSizes):
         return sizes.number(size)

@@ -79,7 +79,7 @@ def concat(*xs: Tensor, axis: Axis = 0) -> Tensor:
         out: The promoted dtype; on the axis, the sum of the sizes.
 
     Raises:
-        ShapeError: There are no arrays, or another size or the number of axes differs.
+        ShapeError: If `xs` is empty, or sizes of other axes or the ranks differ.
     """
     return jnp.concatenate(promote_arrays(*xs), axis)
 
@@ -88,7 +88,7 @@ def check_same_rank(context: InferenceContext, xs: Sequence[TensorType]) -> None
     """Check that there is at least one array and that all have the same rank.
 
     Raises:
-        ShapeError: There are no arrays, or their ranks differ.
+        ShapeError: If `xs` is empty, or the ranks differ.
     """
     if not xs:
         raise ShapeError(f"{context.type}: expected at least one array.")
@@ -203,7 +203,7 @@ def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
         out: The promoted dtype; the common sizes, and the number of arrays on the axis.
 
     Raises:
-        ShapeError: There are no arrays, or their shapes differ.
+        ShapeError: If `xs` is empty, or the shapes differ.
     """
     return jnp.stack(promote_arrays(*xs), axis)
 
@@ -284,7 +284,7 @@ def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
         out: any, one array for each index of the axis, without the axis.
 
     Raises:
-        ShapeError: There is no such axis, or its size is symbolic.
+        ShapeError: If the axis is out of range, or its size is symbolic.
     """
     return [lax.index_in_dim(x, i, axis % x.ndim, keepdims=False) for i in range(x.shape[axis])]
 
@@ -329,7 +329,7 @@ def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
         out: any, the pieces in their order.
 
     Raises:
-        ShapeError: There is no such axis, or the sizes do not add up to its size.
+        ShapeError: If the axis is out of range, or the sum of the sizes differs from its size.
     """
     axis %= x.ndim
     if isinstance(sections, int):
@@ -365,7 +365,7 @@ def equal_part(size: Size, sections: int) -> Size:
     """Return the size of each of several equal pieces.
 
     Raises:
-        ShapeError: The division is not exact for all values of the size.
+        ShapeError: If the size is not divisible for all values of its symbols.
     """
     if sections < 1:
         raise ShapeError(f"split: expected at least one section, got {sections}.")

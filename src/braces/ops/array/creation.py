@@ -105,7 +105,7 @@ def full(*, shape: Shape, value: Number, dtype: DType = FLOAT32) -> Tensor:
         out: dtype[*shape].
 
     Raises:
-        DTypeError: The dtype cannot hold the number.
+        DTypeError: If the dtype cannot represent the number.
     """
     return jnp.full(shape, value, dtype)
 
@@ -187,7 +187,7 @@ def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor
         out: dtype[*shape].
 
     Raises:
-        DTypeError: The dtype cannot hold the number.
+        DTypeError: If the dtype cannot represent the number.
     """
     return jnp.full_like(x, value, dtype)
 
@@ -260,8 +260,8 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
         out: dtype[ceil((stop - start) / step)], empty where that is negative.
 
     Raises:
-        ProgramError: `step` is zero.
-        DTypeError: The dtype cannot hold all numbers.
+        ProgramError: If `step` is zero.
+        DTypeError: If the dtype cannot represent all numbers.
     """
     return jnp.arange(start, stop, step, dtype=dtype)
 
@@ -322,7 +322,7 @@ def linspace(
         out: dtype[num].
 
     Raises:
-        DTypeError: The dtype cannot hold `start` or `stop`.
+        DTypeError: If the dtype cannot represent `start` or `stop`.
     """
     return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 

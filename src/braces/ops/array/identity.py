@@ -99,8 +99,8 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: The sizes differ for all values of the symbols.
-        RunError: The sizes differ in a run.
+        ShapeError: If the sizes differ for all values of the symbols.
+        RunError: If the sizes differ in a run.
 
     Example:
         >>> import braces as br, numpy as np

@@ -103,9 +103,9 @@ def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.
         out: any; on each axis before + size + after.
 
     Raises:
-        ShapeError: A width is negative, the number of pairs is not the number of axes, or the
+        ShapeError: If a width is negative, the number of pairs differs from the rank, or the
             mode is unknown.
-        DTypeError: The dtype cannot hold `value`.
+        DTypeError: If the dtype cannot represent `value`.
     """
     margins: Any = for_each_axis(widths, x.ndim)
     if mode == CONSTANT or not x.size:
@@ -198,7 +198,7 @@ def tile(x: Tensor, *, reps: Shape) -> Tensor:
         out: any; on each axis the size times the number of copies.
 
     Raises:
-        ShapeError: A number of copies is negative.
+        ShapeError: If a number of copies is negative.
     """
     return jnp.tile(x, reps)
 
@@ -266,7 +266,7 @@ def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
         out: any; on the axis the size times the repeats.
 
     Raises:
-        ShapeError: There is no such axis, or the number is negative.
+        ShapeError: If the axis is out of range, or `repeats` is negative.
     """
     count = cast("int", repeats)
     x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)

@@ -75,7 +75,7 @@ def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ..
         out: any, the same sizes in the new order.
 
     Raises:
-        ShapeError: There is no such axis, an axis is repeated, or the numbers of axes differ.
+        ShapeError: If an axis is out of range or duplicate, or the numbers of axes differ.
     """
     return jnp.moveaxis(x, source, destination)
 
@@ -124,7 +124,7 @@ def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
         out: any, the same sizes with two exchanged.
 
     Raises:
-        ShapeError: There is no such axis.
+        ShapeError: If an axis is out of range.
     """
     return jnp.swapaxes(x, axis1, axis2)
 
@@ -156,7 +156,7 @@ def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or an axis is repeated.
+        ShapeError: If an axis is out of range or duplicate.
     """
     return jnp.flip(x, axis)
 
@@ -218,7 +218,8 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tens
         out: any[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or the number of shifts does not fit.
+        ShapeError: If an axis is out of range, or the number of shifts differs from the number
+            of axes.
     """
     return jnp.roll(x, shift[0] if axis is None else shift, axis)
 

@@ -92,7 +92,7 @@ def reshape(x: Tensor, *, shape: Shape) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: The number of elements differs, or the size at -1 is not an integer for
+        ShapeError: If the number of elements differs, or the size at -1 is not an integer for
             every value of the symbolic sizes.
     """
     return jnp.reshape(x, infer_missing_size(tuple(x.shape), shape))
@@ -125,7 +125,7 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
     """Infer the size at -1 in a symbolic shape.
 
     Raises:
-        ShapeError: Several sizes are -1, or the division is not exact.
+        ShapeError: If several sizes are -1, or the number of elements is not divisible.
     """
     if want.count(-1) > 1:
         raise ShapeError(f"{what}: only one size can be -1.", given=f"shape={want}")
@@ -221,7 +221,7 @@ def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
         out: any[*kept, product(rest)].
 
     Raises:
-        ShapeError: `x` has fewer axes than are kept.
+        ShapeError: If the rank of `x` is below `axis`.
     """
     return jnp.reshape(x, (*x.shape[:axis], math.prod(x.shape[axis:])))
 
@@ -265,7 +265,7 @@ def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
         out: any, with a 1 at each of `axis`.
 
     Raises:
-        ShapeError: The result has no such axis, or one is named twice.
+        ShapeError: If an axis of the result is out of range or duplicate.
     """
     return jnp.expand_dims(x, axis)
 
@@ -300,7 +300,7 @@ def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
         out: any, without `axis`.
 
     Raises:
-        ShapeError: There is no such axis, or its size is not 1.
+        ShapeError: If an axis is out of range, or its size is not 1.
     """
     return jnp.squeeze(x, axis)
 
@@ -364,7 +364,7 @@ def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: `x` does not broadcast to the shape.
+        ShapeError: If `x` does not broadcast to the shape.
     """
     return jnp.broadcast_to(x, shape)
 

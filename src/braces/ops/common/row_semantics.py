@@ -50,7 +50,7 @@ class RowView:
         """Return the batch axis of an input, or `None`.
 
         Raises:
-            ProgramError: The input has several batch axes.
+            ProgramError: If the input has several batch axes.
         """
         row_axes = self.axes(slot)
         if len(row_axes) > 1:

@@ -24,8 +24,8 @@ def promote(*dtypes: DType) -> DType:
     """Return the promoted dtype: as in the array API; a float wins over integers.
 
     Raises:
-        DTypeError: Signed and unsigned 64-bit integers are mixed, which no integer dtype holds,
-            or a storage-only dtype is mixed with another one.
+        DTypeError: If signed and unsigned 64-bit integers are mixed, which have no common
+            integer dtype, or a storage-only dtype is mixed with another one.
     """
     result = dtypes[0]
     for dtype in dtypes[1:]:
@@ -84,15 +84,15 @@ def promote_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 
 REFUSED = {
-    "b": ("bools", "Use br.cast(x, 'int32'), or the logical operators."),
-    "c": ("complex numbers", "Use its real and imaginary parts."),
+    "b": ("bool", "bools", "Use br.cast(x, 'int32'), or the logical operators."),
+    "c": ("complex", "complex numbers", "Use its real and imaginary parts."),
 }
 
 
 def refuse(what: str, dtype: DType, kinds: str) -> None:
     """Raise a `DTypeError` if `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
     if dtype.kind in kinds:
-        name, fix = REFUSED[dtype.kind]
+        _, name, fix = REFUSED[dtype.kind]
         raise DTypeError(f"{what} is not defined for {name}.", fix=fix)
 
 
@@ -106,7 +106,7 @@ def promotion_rule(
     takes = "real" if "c" in refused else "number"
     names = " or ".join(REFUSED[kind][0] for kind in refused)
 
-    @described(takes, gives, refuses=f"{names.capitalize()}." if refused else "")
+    @described(takes, gives, refuses=f"If the dtype is {names}." if refused else "")
     def rule(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
         del attrs
         common_dtype = promote(*[dtype for dtype in dtypes if dtype is not None])
@@ -151,7 +151,7 @@ def real_numbers(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
     """Dtype rule: the floating dtype of real inputs; absent inputs are `None`.
 
     Raises:
-        DTypeError: An input is complex.
+        DTypeError: If an input is complex.
     """
     dtype = real_valued(what, *dtypes, **attrs)
     if dtype.kind == "c":
@@ -166,7 +166,7 @@ def axis_index(axis: int, rank: int, what: str) -> int:
     """Return an axis as a non-negative number.
 
     Raises:
-        ShapeError: There is no such axis.
+        ShapeError: If the axis is out of range.
     """
     try:
         return normalize_axis(axis, rank)

@@ -246,8 +246,8 @@ def _transpose(d: JvpContext, view: CustomGradientView) -> tuple[list[PassedValu
     transpose and does not read them.
 
     Raises:
-        GradientError: The transpose reads the cotangents: the block is not linear, or contains
-            derivatives of operators not known to be linear.
+        GradientError: If the transpose reads the cotangents: the block is not linear, or
+            contains derivatives of operators not known to be linear.
     """
     cotangents = {value.cotangent for value in view.passed}
     forward = d.program.current.within(d.op).thaw(view.body)

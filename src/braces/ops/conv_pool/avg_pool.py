@@ -73,7 +73,7 @@ def avg_pool(
         out: float[n, c, *windows], in the order of `layout`; integers give float32.
 
     Raises:
-        ShapeError: The window does not fit, or an attribute has too many numbers.
+        ShapeError: If the window does not fit the input, or an attribute has too many numbers.
     """
     x = as_floating(x)
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
@@ -158,8 +158,8 @@ def lp_pool(
         out: float[n, c, *windows], in the order of `layout`; integers give float32.
 
     Raises:
-        ShapeError: The window does not fit, an attribute has too many numbers, or `p` is less
-            than 1.
+        ShapeError: If the window does not fit the input, an attribute has too many numbers, or
+            `p` is below 1.
     """
     sizes = jnp.abs(as_floating(x))
     exponent = int(p) if float(p).is_integer() else p

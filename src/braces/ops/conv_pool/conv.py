@@ -67,7 +67,7 @@ def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
     """Return the window sizes of a weight, which must be known.
 
     Raises:
-        ShapeError: A size is symbolic or 0.
+        ShapeError: If a size is symbolic or 0.
     """
     sizes = [weight.shape[axis] for axis in spatial_axes(kernel_layout)]
     window = [size for size in sizes if isinstance(size, int) and size > 0]
@@ -107,7 +107,7 @@ def check_bias(context: InferenceContext, bias: TensorType, channels: Size) -> N
     """Check the shape of a bias against the output channels.
 
     Raises:
-        ShapeError: The size or the rank differs.
+        ShapeError: If the size or the rank of the bias differs.
     """
     if bias.rank != 1:
         raise ShapeError(f"bias of {context.type}: expected rank 1, got {bias}.")
@@ -238,8 +238,8 @@ def conv(
         out: float[n, o, *windows], in the order of `layout`.
 
     Raises:
-        ShapeError: Channels differ, the window does not fit, or an attribute has too many
-            numbers.
+        ShapeError: If channels differ, the window does not fit the input, or an attribute has
+            too many numbers.
     """
     return convolve(x, weight, bias, stride, padding, dilation, groups, layout)
 

@@ -134,7 +134,7 @@ def conv_to_input(
         out: float[*shape].
 
     Raises:
-        ShapeError: `result` does not have the shape of the output of the convolution.
+        ShapeError: If `result` does not have the shape of the output of the convolution.
     """
     weight, result = map(as_floating, promote_arrays(weight, result))
     order, kernel_order = kernel_permutations(layout)
@@ -206,7 +206,7 @@ def conv_to_weight(
         out: float[*shape].
 
     Raises:
-        ShapeError: `result` does not have the shape of the output of the convolution.
+        ShapeError: If `result` does not have the shape of the output of the convolution.
     """
     x, result = map(as_floating, promote_arrays(x, result))
     order, kernel_order = kernel_permutations(layout)

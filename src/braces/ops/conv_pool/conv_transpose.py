@@ -55,7 +55,7 @@ def spread_windows(
     """Build the window geometry over the result; `output_padding` is negative padding.
 
     Raises:
-        ShapeError: An attribute has too many or too few numbers, or `output_padding` is set
+        ShapeError: If an attribute has too many or too few numbers, or `output_padding` is set
             together with `padding="same"`.
     """
     count = len(window)
@@ -85,7 +85,7 @@ def spread_size(size: Size, window: int, axis: int, windows: ConvGeometry, what:
     """Return the size of the result along a spatial axis.
 
     Raises:
-        ShapeError: The size is known and below 1.
+        ShapeError: If the size is known and below 1.
     """
     spanned = dilated_span(window, windows.dilations[axis])
     length = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
@@ -196,7 +196,8 @@ def conv_transpose(
             `(size - 1) * stride + (window - 1) * dilation + 1 + output_padding - low - high`.
 
     Raises:
-        ShapeError: Channels differ, the result is empty, or an attribute has too many numbers.
+        ShapeError: If channels differ, the result is empty, or an attribute has too many
+            numbers.
     """
     operands = (x, weight) if bias is None else (x, weight, bias)
     x, weight, *biases = map(as_floating, promote_arrays(*operands))

@@ -49,7 +49,7 @@ def check_layout(layout: str, rank: int) -> str:
     """Check that a layout exists for arrays of this rank, and return it.
 
     Raises:
-        ShapeError: The layout is unknown or of another rank.
+        ShapeError: If the layout is unknown or has a different rank.
     """
     layouts = [name for name in LAYOUTS if len(name) == rank]
     if layout not in layouts:
@@ -69,7 +69,7 @@ def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tu
     """Return one number for each spatial axis; a single number is repeated.
 
     Raises:
-        ShapeError: There are too many or too few numbers, or one is below `least`.
+        ShapeError: If the number of values is wrong, or a value is below `least`.
     """
     if len(values) not in (1, count):
         raise ShapeError(
@@ -86,7 +86,7 @@ def pads_of(padding: Padding, count: int) -> Pads:
     """Convert padding to the form of `jax.lax`: `"SAME"`, or (low, high) for each spatial axis.
 
     Raises:
-        ShapeError: The padding is neither a known word nor a number for each axis or edge.
+        ShapeError: If the padding is neither a known mode nor a number for each axis or edge.
     """
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
@@ -111,7 +111,7 @@ def windowed_size(
     """Return the number of windows along an axis; `pads` is `None` for "same".
 
     Raises:
-        ShapeError: The size is known and no window fits.
+        ShapeError: If the size is known and smaller than the window.
     """
     if pads is None:
         return (size + stride - 1) // stride
@@ -165,7 +165,7 @@ def check_rank(x: TensorType, rank: int, what: str) -> None:
     """Check the rank of an array.
 
     Raises:
-        ShapeError: The rank differs.
+        ShapeError: If the rank differs.
     """
     if x.rank != rank:
         raise ShapeError(

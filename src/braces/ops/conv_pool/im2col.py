@@ -44,7 +44,7 @@ def channels_first(rank: int, what: str) -> str:
     """Return the channels-first layout of arrays of this rank.
 
     Raises:
-        ShapeError: There is no layout of this rank.
+        ShapeError: If no layout has this rank.
     """
     layouts = [layout for layout in LAYOUTS if len(layout) == rank and layout[1] == "C"]
     if not layouts:
@@ -130,7 +130,7 @@ def im2col(
         out: number[n, c * elements of a window, windows].
 
     Raises:
-        ShapeError: The window does not fit, or an attribute has too many numbers.
+        ShapeError: If the window does not fit the input, or an attribute has too many numbers.
     """
     layout = channels_first(x.ndim, "x")
     return extract_columns(
@@ -197,7 +197,7 @@ def col2im(
         out: float[*shape].
 
     Raises:
-        ShapeError: The columns do not match the shape, or an attribute has too many numbers.
+        ShapeError: If the columns do not match the shape, or an attribute has too many numbers.
     """
     x = as_floating(x)
     layout = channels_first(len(shape), "shape")

@@ -194,8 +194,8 @@ def max_pool(
         out: The dtype of `x`; number[n, c, *windows], in the order of `layout`.
 
     Raises:
-        ShapeError: The window does not fit, or an attribute has too many numbers.
-        DTypeError: `x` is complex.
+        ShapeError: If the window does not fit the input, or an attribute has too many numbers.
+        DTypeError: If `x` is complex.
     """
     return max_of_windows(
         x, windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
@@ -289,8 +289,8 @@ def max_pool_with_indices(
         indices: int64, as `out`.
 
     Raises:
-        ShapeError: The window does not fit, or an attribute has too many numbers.
-        DTypeError: `x` is complex.
+        ShapeError: If the window does not fit the input, or an attribute has too many numbers.
+        DTypeError: If `x` is complex.
     """
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     at, place = argmax_of_windows(x, windows), jnp.zeros((), "int64")

@@ -74,9 +74,9 @@ def max_unpool(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -
         out: The dtype of `x`; number[*shape].
 
     Raises:
-        ShapeError: The shapes of `x` and `indices`, or batch or channels of `shape`, differ.
-        DTypeError: The indices are no integers.
-        IndexRangeError: An index is out of range, at run time.
+        ShapeError: If the shapes of `x` and `indices`, or batch or channels of `shape`, differ.
+        DTypeError: If the indices are not integers.
+        IndexRangeError: If an index is out of range at run time.
     """
     sizes: Any = shape
     order = [layout.index("N"), layout.index("C"), *spatial_axes(layout)]

@@ -84,8 +84,8 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
         out[i] = x[i] - y[i]
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Both are bools.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If both operands are bool.
     """
     return jnp.subtract(*promote_arrays(x, y))
 
@@ -250,7 +250,7 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
         out: dtype[*shape].
 
     Raises:
-        DTypeError: From complex to real numbers.
+        DTypeError: If `x` is complex and the dtype is real.
     """
     return cast_values(x, dtype)
 

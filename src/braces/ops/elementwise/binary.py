@@ -38,8 +38,8 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
             meaningful result: cast one of them to a float.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Both are bools.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If both operands are bool.
     """
     x, y = promote_arrays(x, y)
     if is_float(x.dtype):

@@ -32,10 +32,10 @@ def _with_bits(kinds: str, what: str, *dtypes: DType, **attrs: Any) -> DType:
 of_bits = DescribedRule(
     partial(_with_bits, "biu"),
     "int or bool",
-    refuses="An input is neither of integers nor of bools.",
+    refuses="If an input is neither integer nor bool.",
 )
 of_integers = DescribedRule(
-    partial(_with_bits, "iu"), "int", refuses="An input is not of integers."
+    partial(_with_bits, "iu"), "int", refuses="If an input is not an integer."
 )
 
 combines = op(
@@ -90,7 +90,7 @@ def bitwise_invert(x: Tensor) -> Tensor:
         out: The dtype and shape of `x`.
 
     Raises:
-        DTypeError: It is neither of integers nor of bools.
+        DTypeError: If the dtype of `x` is neither an integer dtype nor bool.
     """
     return jnp.bitwise_invert(x)
 
@@ -136,7 +136,7 @@ def of_width(what: str, x: DType, *, dtype: DType) -> DType:
     """Dtype rule: the attribute `dtype`, of the same width as the input.
 
     Raises:
-        DTypeError: The widths differ, or a dtype is complex.
+        DTypeError: If the widths differ, or a dtype is complex.
     """
     if "c" in (x.kind, dtype.kind):
         raise DTypeError(
@@ -187,7 +187,7 @@ def bitcast(x: Tensor, *, dtype: DType) -> Tensor:
         out: dtype[*shape].
 
     Raises:
-        DTypeError: The dtype has more or fewer bits, or one of the two is complex.
+        DTypeError: If the numbers of bits differ, or a dtype is complex.
     """
     if x.dtype == BOOL or dtype == BOOL:
         return (x != 0) if dtype == BOOL else lax.bitcast_convert_type(x.astype("uint8"), dtype)

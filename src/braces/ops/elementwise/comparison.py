@@ -30,11 +30,11 @@ TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
 
 
 comparison = replace(
-    promotion_rule("c", to_bool, BOOLS), refuses="Complex numbers, which have no order."
+    promotion_rule("c", to_bool, BOOLS), refuses="If the dtype is complex, which has no order."
 )
 
 
-@described("bool", BOOLS, "An input is not bool.")
+@described("bool", BOOLS, "If an input is not bool.")
 def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
     """Dtype rule: all inputs and the result are bool."""
     del attrs
@@ -162,7 +162,7 @@ def logical_not(x: Tensor) -> Tensor:
         out[i] = not x[i]
 
     Raises:
-        DTypeError: `x` is not bool.
+        DTypeError: If `x` is not bool.
     """
     return jnp.logical_not(x)
 

@@ -35,7 +35,7 @@ def of_parts(what: str, real: DType, imag: DType) -> DType:
     return complex_dtype(dtype)
 
 
-@described("number", "The real dtype of `x`, its shape.", "Bools.")
+@described("number", "The real dtype of `x`, its shape.", "If the dtype is bool.")
 def part_dtype_rule(what: str, x: DType) -> DType:
     """Dtype rule: the dtype of the real or imaginary part."""
     refuse(what, x, "b")
@@ -65,8 +65,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         out: complex64[*shape]; complex128 where a part has 64-bit floats.
 
     Raises:
-        DTypeError: A part is of bools or complex numbers.
-        ShapeError: The shapes do not broadcast.
+        DTypeError: If a part is bool or complex.
+        ShapeError: If the shapes do not broadcast.
     """
     parts = promote_arrays(real, imag)
     dtype = part_dtype(complex_dtype(np.dtype(parts[0].dtype)))

@@ -74,8 +74,8 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
         out: The promoted dtype of `x` and `y`, the common shape of all three.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: `condition` is not bool.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If `condition` is not bool.
     """
     return jnp.where(condition, *promote_arrays(x, y))
 
@@ -146,8 +146,8 @@ def in_training(
         out: As `x`.
 
     Raises:
-        ShapeError: The shapes differ.
-        DTypeError: The dtypes differ.
+        ShapeError: If the shapes differ.
+        DTypeError: If the dtypes differ.
     """
     return x if instead is None or not training else instead
 
@@ -214,8 +214,8 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
         out: int64[*shape].
 
     Raises:
-        DTypeError: The index is no integer, or its dtype cannot hold one of the cases.
-        NoMatchError: At run time, the index equals no case and there is no default.
+        DTypeError: If the index is not an integer, or its dtype cannot represent a case.
+        NoMatchError: If the index equals no case at run time, and there is no default.
     """
     position = jnp.full(index.shape, len(cases), INT64)
     for k, case in enumerate(cases):
@@ -280,7 +280,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     }
 
 
-@described("real", refuses="Bools or complex numbers.")
+@described("real", refuses="If the dtype is bool or complex.")
 def clip_dtype(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
     """Dtype rule: the dtype of `x`, which must hold both bounds; the bounds are in order."""
     refuse(what, x, "bc")
@@ -320,8 +320,9 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
         max: The upper end; `None` for none.
 
     Raises:
-        ProgramError: `min` is above `max`.
-        DTypeError: The integer dtype of `x` cannot hold a bound; bools or complex numbers.
+        ProgramError: If `min` is above `max`.
+        DTypeError: If the integer dtype of `x` cannot represent a bound, or `x` is bool or
+            complex.
     """
     if max is not None:
         high = jnp.asarray(max, x.dtype)

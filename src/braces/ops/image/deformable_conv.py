@@ -114,7 +114,7 @@ def deform_conv2d(
         out: float[n, o, *windows].
 
     Raises:
-        ShapeError: Channels or windows differ, or an attribute has too many numbers.
+        ShapeError: If channels or windows differ, or an attribute has too many numbers.
     """
     dtype = result_dtype(x, weight, offset, bias, mask)
     x, weight, offset = (array.astype(dtype) for array in (x, weight, offset))

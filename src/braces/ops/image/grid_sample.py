@@ -195,9 +195,10 @@ def grid_sample(
         out: float[n, c, *places].
 
     Raises:
-        ShapeError: The ranks of the grid and `x` differ, or the number of coordinates is wrong.
-        ProgramError: `mode` or `padding_mode` is unknown.
-        DTypeError: Complex numbers.
+        ShapeError: If the ranks of the grid and `x` differ, or the number of coordinates is
+            wrong.
+        ProgramError: If `mode` or `padding_mode` is unknown.
+        DTypeError: If the dtype is complex.
     """
     x, grid = promote_arrays(as_floating(x), as_floating(grid))
     attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}

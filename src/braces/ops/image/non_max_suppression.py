@@ -31,7 +31,7 @@ def nms_dtype(
     """Dtype rule: int64 indices.
 
     Raises:
-        DTypeError: Boxes or scores are no floats, or the limit is no integer.
+        DTypeError: If boxes or scores are not floats, or the limit is not an integer.
     """
     del attrs
     if not (is_float(boxes) and is_float(scores)):
@@ -91,8 +91,9 @@ def non_max_suppression(
             `br.nonzero(out >= 0)` gives the positions of the selected ones.
 
     Raises:
-        ShapeError: Boxes do not have four numbers, or the numbers of boxes and scores differ.
-        DTypeError: Boxes or scores are no floats, or the limit is no integer.
+        ShapeError: If the boxes do not consist of four numbers, or the numbers of boxes and
+            scores differ.
+        DTypeError: If boxes or scores are not floats, or the limit is not an integer.
     """
     boxes, scores = promote_arrays(boxes, scores)
     count, lead = scores.shape[-1], jnp.broadcast_shapes(boxes.shape[:-2], scores.shape[:-1])

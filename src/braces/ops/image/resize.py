@@ -244,9 +244,10 @@ def resize(
         out: any[*shape]; the dtype of `x` for "nearest", else its floating dtype.
 
     Raises:
-        ShapeError: `shape` does not have one size for each axis.
-        ProgramError: A word is unknown, or `scales` or `region` has a wrong number of values.
-        DTypeError: `x` is bool and `mode` is not "nearest", or the dtype cannot hold
+        ShapeError: If the number of sizes in `shape` differs from the number of axes.
+        ProgramError: If a mode is unknown, or the number of values in `scales` or `region` is
+            wrong.
+        DTypeError: If `x` is bool and `mode` is not "nearest", or the dtype cannot represent
             `extrapolation_value`.
     """
     attrs = dict(
@@ -346,8 +347,9 @@ def resize_back(
         out: number[*shape].
 
     Raises:
-        ShapeError: `shape` does not have one size for each axis.
-        ProgramError: A word is unknown, or `scales` or `region` has a wrong number of values.
+        ShapeError: If `shape` does not have one size for each axis.
+        ProgramError: If a mode is unknown, or `scales` or `region` has the wrong number of
+            values.
     """
     attrs = dict(
         mode=mode, coordinates=coordinates, nearest_mode=nearest_mode, antialias=antialias,

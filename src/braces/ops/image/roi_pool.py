@@ -270,10 +270,10 @@ def roi_align(
         out: float[k, c, *output_size].
 
     Raises:
-        ShapeError: An input has another rank, or `output_size` is no pair of sizes.
-        DTypeError: `batch_indices` are no integers, or an input is complex.
-        ProgramError: `mode` is unknown, or `sampling_ratio` is negative.
-        IndexRangeError: An image index is out of range, at run time.
+        ShapeError: If an input has a different rank, or `output_size` is not a pair of sizes.
+        DTypeError: If `batch_indices` are not integers, or an input is complex.
+        ProgramError: If `mode` is unknown, or `sampling_ratio` is negative.
+        IndexRangeError: If an image index is out of range at run time.
     """
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):
@@ -349,9 +349,9 @@ def roi_pool(
         out: float[k, c, *output_size].
 
     Raises:
-        ShapeError: An input has another rank, or `output_size` is no pair of sizes.
-        DTypeError: `batch_indices` are no integers, or an input is complex.
-        IndexRangeError: An image index is out of range, at run time.
+        ShapeError: If an input has a different rank, or `output_size` is not a pair of sizes.
+        DTypeError: If `batch_indices` are not integers, or an input is complex.
+        IndexRangeError: If an image index is out of range at run time.
     """
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):

@@ -38,7 +38,7 @@ def _check_fit(what: str, part: Shape, whole: Shape) -> None:
     """Check that a slice is not larger than the array.
 
     Raises:
-        AxisError: The slice is larger along an axis.
+        AxisError: If the slice is larger than the array along an axis.
     """
     for axis, (size, room) in enumerate(zip(part, whole, strict=True)):
         if isinstance(size, int) and isinstance(room, int) and size > room:
@@ -132,9 +132,9 @@ def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
         out: any[*sizes].
 
     Raises:
-        ShapeError: There is not a scalar and a size for each axis, or the slice is larger than
-            the array.
-        DTypeError: A start index is no integer.
+        ShapeError: If the number of start indices or of sizes differs from the rank, or the
+            slice is larger than the array.
+        DTypeError: If a start index is not an integer.
     """
     return lax.dynamic_slice(x, _clamp_starts(starts), sizes)
 
@@ -165,8 +165,8 @@ def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Indices) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: There is not a scalar for each axis, or the update has another rank or is
-            larger than the array.
-        DTypeError: A start index is no integer, or the update has another dtype.
+        ShapeError: If the number of start indices or the rank of the update differs from the
+            rank, or the update is larger than the array.
+        DTypeError: If a start index is not an integer, or the dtype of the update differs.
     """
     return lax.dynamic_update_slice(x, update, _clamp_starts(starts))

@@ -113,9 +113,9 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
         out: any, the sizes of the indices.
 
     Raises:
-        ShapeError: There is no such axis, or another size differs.
-        DTypeError: The indices are no integers.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the axis is out of range, or the size of another axis differs.
+        DTypeError: If the indices are not integers.
+        IndexRangeError: If an index is out of range at run time.
     """
     axis %= x.ndim
     if x.size == 0:
@@ -176,9 +176,9 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
         out: number[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or a size differs.
-        DTypeError: The indices are no integers, or the updates have another dtype.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the axis is out of range, or a size differs.
+        DTypeError: If the indices are not integers, or the updates have a different dtype.
+        IndexRangeError: If an index is out of range at run time.
     """
     axis %= x.ndim
     if x.size == 0 or updates.size == 0:
@@ -276,9 +276,10 @@ def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
         out: any[*chosen, *rest].
 
     Raises:
-        ShapeError: There are more indices than axes, or none, or they do not broadcast.
-        DTypeError: An index is no integer.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the number of indices is 0 or exceeds the rank, or the indices do not
+            broadcast.
+        DTypeError: If an index is not an integer.
+        IndexRangeError: If an index is out of range at run time.
     """
     if x.size == 0:
         chosen = jnp.broadcast_shapes(*(i.shape for i in indices))
@@ -349,9 +350,9 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
         out: number[*indexed, *rest].
 
     Raises:
-        ShapeError: The indices do not fit, or the updates have another shape.
-        DTypeError: An index is no integer, or the updates have another dtype.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the indices are invalid, or the shape of the updates differs.
+        DTypeError: If an index is not an integer, or the updates have a different dtype.
+        IndexRangeError: If an index is out of range at run time.
     """
     if x.size == 0 or updates.size == 0:
         return x

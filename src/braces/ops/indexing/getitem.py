@@ -45,10 +45,10 @@ def getitem(x: Var, index: Any) -> Var:
     """Build the operators of `x[index]`; for a list, the value at a position.
 
     Raises:
-        ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range of an axis of known size.
-        DTypeError: An index is a mask, or not of integers.
-        SymbolicValueError: A slice has a variable as a bound.
+        ShapeError: If the index has more entries than axes.
+        IndexRangeError: If an integer is out of range of an axis of known size.
+        DTypeError: If an index is neither an integer nor an integer array.
+        SymbolicValueError: If a bound of a slice is a variable.
     """
     if isinstance(x.type, ListType):
         return emit("list_get", x, index)
@@ -142,7 +142,7 @@ def expand_ellipsis(items: Sequence[Item], rank: int) -> list[Item]:
     """Expand `...` to an entry for each axis.
 
     Raises:
-        ShapeError: There are more entries than axes, or several `...`.
+        ShapeError: If the index has more entries than axes, or several `...`.
     """
     entry_count = len([item for item in items if item is not None and item is not Ellipsis])
     dots = [i for i, item in enumerate(items) if item is Ellipsis]

@@ -173,8 +173,8 @@ def lax_gather(
         out: any, the axes of places and of slices.
 
     Raises:
-        ShapeError: The attributes do not fit the shapes.
-        DTypeError: The indices are no integers.
+        ShapeError: If the attributes do not match the shapes.
+        DTypeError: If the indices are not integers.
     """
     numbers = lax.GatherDimensionNumbers(
         offset_dims,
@@ -239,9 +239,9 @@ def lax_scatter(
         out: any[*shape].
 
     Raises:
-        ShapeError: The attributes do not fit the shapes.
-        DTypeError: The indices are no integers, or the updates have another dtype.
-        GradientError: A derivative of `"mul"` is requested.
+        ShapeError: If the attributes do not match the shapes.
+        DTypeError: If the indices are not integers, or the updates have a different dtype.
+        GradientError: If a derivative of `"mul"` is requested.
     """
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims,

@@ -212,10 +212,11 @@ def put_along_axis(
             factors; for "min" and "max" it is shared equally between ties.
 
     Raises:
-        ShapeError: There is no such axis or reduction, or another size differs.
-        DTypeError: The indices are no integers, the updates have another dtype, or the dtype
-            does not support the reduction.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the axis is out of range, the reduction is unknown, or the size of
+            another axis differs.
+        DTypeError: If the indices are not integers, the dtype of the updates differs, or the
+            dtype does not support the reduction.
+        IndexRangeError: If an index is out of range at run time.
     """
     return _scatter(x, updates, positions_along(x, indices, axis % x.ndim), reduction)
 
@@ -279,11 +280,11 @@ def scatter_nd(x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "
             all factors; for "min" and "max" it is shared equally between ties.
 
     Raises:
-        ShapeError: There is no such reduction, the indices do not fit, or the updates have
-            another shape.
-        DTypeError: An index is no integer, the updates have another dtype, or the dtype does
-            not support the reduction.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the reduction is unknown, the indices are invalid, or the shape of the
+            updates differs.
+        DTypeError: If an index is not an integer, the dtype of the updates differs, or the
+            dtype does not support the reduction.
+        IndexRangeError: If an index is out of range at run time.
     """
     return _scatter(x, updates, positions_at(x, indices), reduction)
 

@@ -129,8 +129,8 @@ def indexed_shape(shape: Shape, index: Index) -> Shape:
     """Return the sizes of `x[index]`.
 
     Raises:
-        ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range, or the axis may be too short for it.
+        ShapeError: If the index has more entries than axes.
+        IndexRangeError: If an integer is out of range for some size of the axis.
     """
     axes, result = list(enumerate(shape)), list[Size]()
     for entry in index:
@@ -167,7 +167,7 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
     """Check that an integer index is in range.
 
     Raises:
-        IndexRangeError: The index is out of range, or may be, for a symbolic size.
+        IndexRangeError: If the index is out of range for some value of the size.
     """
     if not is_in_range(size, index):
         is_static = isinstance(size, int)
@@ -294,8 +294,8 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
         out: any, the sizes that NumPy's basic indexing gives.
 
     Raises:
-        ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range.
+        ShapeError: If the index has more entries than axes.
+        IndexRangeError: If an integer is out of range.
     """
     if is_symbolic(x.shape):
         return x[to_python_index(index)]
@@ -354,9 +354,9 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
         out: number[*shape].
 
     Raises:
-        ShapeError: The update does not have the shape of `x[index]`.
-        DTypeError: The update has another dtype.
-        IndexRangeError: An integer is out of range.
+        ShapeError: If the update does not have the shape of `x[index]`.
+        DTypeError: If the update has a different dtype.
+        IndexRangeError: If an integer is out of range.
     """
     if is_symbolic(x.shape):
         return x.at[to_python_index(index)].add(update)
@@ -392,8 +392,8 @@ def check_update(context: InferenceContext, update: TensorType, wanted: TensorTy
     """Check the type of an update.
 
     Raises:
-        ShapeError: The shape differs.
-        DTypeError: The dtype differs.
+        ShapeError: If the shape differs.
+        DTypeError: If the dtype differs.
     """
     problem = f"{context.type}: expected an update of the type {wanted}, got {update}."
     if update.rank != wanted.rank:

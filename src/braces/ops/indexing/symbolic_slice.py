@@ -71,8 +71,8 @@ def window(
         out: any, with `size` on `axis`.
 
     Raises:
-        ShapeError: There is no such axis.
-        IndexRangeError: The window does not lie within the axis, at build or run time.
+        ShapeError: If the axis is out of range.
+        IndexRangeError: If the window is out of bounds, at build time or at run time.
     """
     axis %= x.ndim
     first, count = window_position(x.shape[axis], as_number(start), as_number(size), from_end)
@@ -153,7 +153,7 @@ def _row_axis_of_window(view: RowView, x: str) -> int | None:
     """Return the batch axis if the window is along it, else `None`.
 
     Raises:
-        ProgramError: The window depends on the number of batch elements.
+        ProgramError: If the window depends on the batch size.
     """
     attrs = view.op.attrs
     axis = axis_index(int(str(attrs["axis"])), view.var(x).ndim, view.op.type)
@@ -230,9 +230,9 @@ def window_add(
         out: number[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or another size differs.
-        DTypeError: The update has another dtype.
-        IndexRangeError: The window does not lie within the axis, at build or run time.
+        ShapeError: If the axis is out of range, or the size of another axis differs.
+        DTypeError: If the update has a different dtype.
+        IndexRangeError: If the window is out of bounds, at build time or at run time.
     """
     axis %= x.ndim
     first, _ = window_position(x.shape[axis], as_number(start), update.shape[axis], from_end)

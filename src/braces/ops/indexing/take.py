@@ -47,7 +47,7 @@ def check_integers(what: str, *indices: DType) -> None:
     """Check that indices have integer dtypes.
 
     Raises:
-        DTypeError: A dtype is not an integer dtype.
+        DTypeError: If a dtype is not an integer dtype.
     """
     for dtype in indices:
         if not is_integer(dtype):
@@ -90,7 +90,7 @@ def take_dtype(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the array; the indices are integers.
 
     Raises:
-        DTypeError: The indices are no integers, or array and indices are exchanged.
+        DTypeError: If the indices are not integers, or array and indices are exchanged.
     """
     del attrs
     if is_integer(x) and is_float(indices):
@@ -106,7 +106,7 @@ def update_dtype(what: str, x: DType, update: DType) -> DType:
     """Return the dtype of an array, which its update must have, too.
 
     Raises:
-        DTypeError: The update has another dtype.
+        DTypeError: If the update has a different dtype.
     """
     if update != x:
         raise DTypeError(
@@ -194,9 +194,9 @@ def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
         out: any; `chosen` replaces the axis.
 
     Raises:
-        ShapeError: There is no such axis.
-        DTypeError: The indices are no integers.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the axis is out of range.
+        DTypeError: If the indices are not integers.
+        IndexRangeError: If an index is out of range at run time.
     """
     x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
     size = x.shape[at]
@@ -269,9 +269,9 @@ def scatter_add(
         out: number[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or the updates have another shape.
-        DTypeError: The indices are no integers, or the updates have another dtype.
-        IndexRangeError: At run time, an index is out of range.
+        ShapeError: If the axis is out of range, or the updates have a different shape.
+        DTypeError: If the indices are not integers, or the updates have a different dtype.
+        IndexRangeError: If an index is out of range at run time.
     """
     if axis is None:
         return _scatter(jnp.ravel(x), indices, updates, 0).reshape(x.shape)
@@ -344,9 +344,9 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
         out: any[*shape, width].
 
     Raises:
-        ShapeError: The table is no matrix.
-        DTypeError: The ids are no integers.
-        IndexRangeError: At run time, an id is out of range.
+        ShapeError: If the table is not a matrix.
+        DTypeError: If the ids are not integers.
+        IndexRangeError: If an id is out of range at run time.
     """
     return take.kernel(table, ids, axis=0)
 
@@ -412,8 +412,8 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
         out: dtype[*shape, num_classes].
 
     Raises:
-        DTypeError: The ids are no integers.
-        IndexRangeError: At run time, an id is out of range.
+        DTypeError: If the ids are not integers.
+        IndexRangeError: If an id is out of range at run time.
     """
     wide = ids.astype(jnp.uint64 if ids.dtype.kind == "u" else jnp.int64)
     return (wide[..., None] == jnp.arange(num_classes, dtype=wide.dtype)).astype(dtype)

@@ -66,8 +66,8 @@ def cholesky(x: Tensor) -> Tensor:
         out: float[*shape, n, n], zero above the diagonal; integers give float32.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
     """
     return lax.linalg.cholesky(as_floating(x))
 
@@ -110,8 +110,8 @@ def triangular_solve(
         out: float[*shape, n, m]; integers give float32.
 
     Raises:
-        ShapeError: The shapes do not fit.
-        DTypeError: Complex numbers.
+        ShapeError: If the shapes are incompatible.
+        DTypeError: If the dtype is complex.
     """
     left, right = map(as_floating, promote_arrays(a, b))
     return lax.linalg.triangular_solve(

@@ -66,7 +66,7 @@ def det(x: Tensor) -> Tensor:
         out: float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
+        ShapeError: If `x` is not square in its last two axes.
     """
     x = as_floating(x)
     return jnp.linalg.det(x) if x.size else jnp.ones(x.shape[:-2], x.dtype)

@@ -38,7 +38,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
         out: any[*shape, n, m].
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
+        ShapeError: If `x` has rank below 2.
     """
     return jnp.tril(x, k)
 
@@ -59,7 +59,7 @@ def triu(x: Tensor, *, k: int = 0) -> Tensor:
         out: any[*shape, n, m].
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
+        ShapeError: If `x` has rank below 2.
     """
     return jnp.triu(x, k)
 
@@ -98,7 +98,7 @@ def diag(x: Tensor, *, k: int = 0) -> Tensor:
         out: any[min(n, m)] for a matrix and k = 0; any[n + |k|, n + |k|] for a vector.
 
     Raises:
-        ShapeError: `x` is neither a vector nor a matrix.
+        ShapeError: If `x` is neither a vector nor a matrix.
     """
     return jnp.diag(x, k)
 

@@ -145,8 +145,8 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
         eigenvectors: float[*shape, n, n], in columns of length 1.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
     """
     return cast("tuple[Tensor, Tensor]", compute_factors(jnp.linalg.eigh, x))
 
@@ -198,8 +198,8 @@ def eigvalsh(x: Tensor) -> Tensor:
         out: float[*shape, n]; integers give float32.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
     """
     return compute_factors(lambda x: (jnp.linalg.eigvalsh(x, symmetrize_input=True),), x)[0]
 
@@ -248,9 +248,9 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
         vh: float[*shape, n, n], or float[*shape, k, n]; rows of length 1.
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        DTypeError: Complex numbers.
-        GradientError: The gradient is undefined, see `full_matrices`.
+        ShapeError: If `x` has rank below 2.
+        DTypeError: If the dtype is complex.
+        GradientError: If the gradient is undefined, see `full_matrices`.
     """
 
     def decompose(x: Any) -> tuple[Any, ...]:
@@ -278,8 +278,8 @@ def svdvals(x: Tensor) -> Tensor:
         out: float[*shape, min(m, n)]; integers give float32.
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` has rank below 2.
+        DTypeError: If the dtype is complex.
     """
     return compute_factors(lambda x: (jnp.linalg.svdvals(x),), x)[0]
 

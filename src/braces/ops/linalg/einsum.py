@@ -75,9 +75,9 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
         out: The promoted dtype, the axes of the equation.
 
     Raises:
-        ProgramError: The equation is invalid.
-        ShapeError: A letter has two sizes, or an operand another number of axes.
-        DTypeError: All are bools.
+        ProgramError: If the equation is invalid.
+        ShapeError: If a letter has two sizes, or the rank of an operand is wrong.
+        DTypeError: If all operands are bool.
     """
     terms, out = parse_equation(equation, [x.ndim for x in xs])
     return einsum_with_merged_axes(terms, out, promote_arrays(*xs))

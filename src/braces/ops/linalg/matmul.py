@@ -61,7 +61,7 @@ def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
         out: any[shape[axes[0]], shape[axes[1]], ...].
 
     Raises:
-        ShapeError: `axes` is not a permutation.
+        ShapeError: If `axes` is not a permutation.
     """
     return jnp.transpose(x, axes)
 
@@ -103,7 +103,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
         out: any[..., n, m].
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
+        ShapeError: If `x` has rank below 2.
     """
     return jnp.matrix_transpose(x)
 
@@ -162,9 +162,9 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
         out: number[..., m, n] in the promoted dtype, without the axes of vectors.
 
     Raises:
-        ShapeError: The contracted sizes differ, the batches do not broadcast, or an input is
-            a scalar.
-        DTypeError: Both are bools.
+        ShapeError: If the contracted sizes differ, the batch axes do not broadcast, or an
+            operand is a scalar.
+        DTypeError: If both operands are bool.
     """
     return jnp.matmul(*promote_arrays(x, y))
 
@@ -253,8 +253,8 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
         out: number[*left, *right, n] in the promoted dtype.
 
     Raises:
-        ShapeError: The contracted sizes differ.
-        DTypeError: Both are bools.
+        ShapeError: If the contracted sizes differ.
+        DTypeError: If both operands are bool.
     """
     return jnp.dot(*promote_arrays(x, y))
 
@@ -320,8 +320,8 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
         out: number[m, n] in the promoted dtype.
 
     Raises:
-        ShapeError: An input is not a vector.
-        DTypeError: Both are bools.
+        ShapeError: If an operand is not a vector.
+        DTypeError: If both operands are bool.
     """
     return jnp.outer(*promote_arrays(x, y))
 
@@ -375,8 +375,8 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
         out: number[*left, *right] in the promoted dtype.
 
     Raises:
-        ShapeError: The contracted sizes differ, or there are too few axes.
-        DTypeError: Both are bools.
+        ShapeError: If the contracted sizes differ, or the rank is too small.
+        DTypeError: If both operands are bool.
     """
     x, y = promote_arrays(x, y)
     return jnp.tensordot(x, y, axes)

@@ -58,8 +58,8 @@ def expm(x: Tensor) -> Tensor:
             more than 2^16.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -119,8 +119,8 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
             that count as zero change.
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` has rank below 2.
+        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     return jnp.linalg.pinv(x, rtol=rtol) if x.size else jnp.matrix_transpose(x)

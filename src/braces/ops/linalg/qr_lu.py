@@ -84,9 +84,9 @@ def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         r: float[*shape, k, n], zero below the diagonal.
 
     Raises:
-        ShapeError: `x` has fewer than two axes, or `mode` is invalid.
-        DTypeError: Complex numbers.
-        GradientError: The gradient is undefined, see `mode`.
+        ShapeError: If `x` has rank below 2, or `mode` is invalid.
+        DTypeError: If the dtype is complex.
+        GradientError: If the gradient is undefined, see `mode`.
     """
     return cast("tuple[Tensor, Tensor]", compute_factors(lambda x: _compute_qr(x, mode), x))
 
@@ -124,8 +124,8 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         permutation: i32[*shape, m]. The row of `x` for each row of the result.
 
     Raises:
-        ShapeError: `x` has fewer than two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` has rank below 2.
+        DTypeError: If the dtype is complex.
     """
     floats = as_floating(x)
     packed, pivots, permutation = lax.linalg.lu(widen_half(floats))

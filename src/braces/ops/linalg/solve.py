@@ -88,8 +88,8 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
         out: float[*shape, n] or float[*shape, n, m]; integers give float32.
 
     Raises:
-        ShapeError: `a` is not square in its last two axes, or the sizes do not fit.
-        DTypeError: Complex numbers.
+        ShapeError: If `a` is not square in its last two axes, or the sizes do not match.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -146,8 +146,8 @@ def inv(x: Tensor) -> Tensor:
         out: float[*shape, n, n]; integers give float32.
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
     """
     return jnp.linalg.inv(as_floating(x))
 
@@ -195,8 +195,8 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
         logabsdet: float[*shape].
 
     Raises:
-        ShapeError: `x` is not square in its last two axes.
-        DTypeError: Complex numbers.
+        ShapeError: If `x` is not square in its last two axes.
+        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     sign, logabsdet = jnp.linalg.slogdet(widen_half(x))

@@ -55,7 +55,7 @@ def require_list(context: InferenceContext, input_type: Type) -> ListType:
     """Return the type of a list, with known sizes resolved.
 
     Raises:
-        DTypeError: It is an array.
+        DTypeError: If the input is an array.
     """
     if not isinstance(input_type, ListType):
         raise DTypeError(
@@ -69,8 +69,8 @@ def check_index(context: InferenceContext, index: Type) -> None:
     """Reject an index that is not an integer scalar.
 
     Raises:
-        DTypeError: It is not an integer.
-        ShapeError: It is not a scalar.
+        DTypeError: If the index is not an integer.
+        ShapeError: If the index is not a scalar.
     """
     if not isinstance(index, TensorType) or index.shape:
         raise ShapeError(f"{context.type}: expected an integer scalar as index, got {index}.")
@@ -81,7 +81,7 @@ def check_value(context: InferenceContext, list: ListType, value: Type) -> None:
     """Reject a value whose type is not the element type of the list.
 
     Raises:
-        DTypeError: It is of another type.
+        DTypeError: If the type of the value differs.
     """
     if list.element != value.map_sizes(context.unifier.resolve):
         raise DTypeError(
@@ -114,7 +114,7 @@ def list_get(list: Tensor, index: Indices) -> Tensor:
         out: T.
 
     Raises:
-        IndexRangeError: At run time, the index is out of range.
+        IndexRangeError: If the index is out of range at run time.
     """
     return list.get(index)
 
@@ -147,7 +147,7 @@ def list_add_at(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>.
 
     Raises:
-        IndexRangeError: At run time, the index is out of range.
+        IndexRangeError: If the index is out of range at run time.
     """
     return list.set(index, list.get(index) + value)
 
@@ -174,8 +174,8 @@ def list_set(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>, as long as the other one.
 
     Raises:
-        DTypeError: The value does not have the element type of the list.
-        IndexRangeError: At run time, the index is out of range.
+        DTypeError: If the value does not have the element type of the list.
+        IndexRangeError: If the index is out of range at run time.
     """
     return list.set(index, value)
 
@@ -204,8 +204,8 @@ def list_insert(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>, longer by one.
 
     Raises:
-        DTypeError: The value does not have the element type of the list.
-        IndexRangeError: At run time, the index is out of range.
+        DTypeError: If the value does not have the element type of the list.
+        IndexRangeError: If the index is out of range at run time.
     """
     return list.insert(index, value)
 
@@ -245,7 +245,7 @@ def list_erase(list: Tensor, index: Indices) -> Tensor:
         out: list<T>, shorter by one.
 
     Raises:
-        IndexRangeError: At run time, the index is out of range.
+        IndexRangeError: If the index is out of range at run time.
     """
     return list.erase(index)
 
@@ -270,7 +270,7 @@ def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
         before: i64[]. The previous length.
 
     Raises:
-        IndexRangeError: At run time, the length is negative, or far too large.
+        IndexRangeError: If the length is negative or too large at run time.
     """
     return list.resized(length), jnp.asarray(list.count, INT64)
 

@@ -63,8 +63,8 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
         out: f32[]. Between 0 and 1.
 
     Raises:
-        ShapeError: Shapes differ, or there are no classes.
-        DTypeError: `labels` are not integers.
+        ShapeError: If the shapes differ, or the class axis is missing.
+        DTypeError: If `labels` are not integers.
     """
     if logits.shape[axis] == 0:
         return _mean(jnp.zeros(labels.shape, bool))
@@ -99,8 +99,8 @@ def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = 
         out: f32[]. Between 0 and 1.
 
     Raises:
-        ShapeError: Shapes differ, there are no classes, or `k` is below 1.
-        DTypeError: `labels` are not integers.
+        ShapeError: If the shapes do not match, the class axis is missing, or `k` is below 1.
+        DTypeError: If `labels` are not integers.
     """
     chosen = at_label(logits, labels, axis)
     larger = ~(logits <= jnp.expand_dims(chosen, axis))
@@ -136,6 +136,6 @@ def accumulate(total: Tensor, batch: Tensor) -> Tensor:
         out: As `total`.
 
     Raises:
-        DTypeError: Bools.
+        DTypeError: If the dtype is bool.
     """
     return total + batch

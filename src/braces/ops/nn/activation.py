@@ -300,7 +300,7 @@ def glu(x: Tensor, *, axis: Axis = -1) -> Tensor:
         out: float[..., n, ...].
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or has an odd size.
-        DTypeError: Complex numbers.
+        ShapeError: If `axis` is not an axis of `x`, or its size is odd.
+        DTypeError: If the dtype is complex.
     """
     return jax.nn.glu(as_floating(x), axis=axis)

@@ -56,7 +56,7 @@ def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DTy
     """Dtype rule: that of a real function of the logits.
 
     Raises:
-        DTypeError: Labels are not integers, or logits are not real.
+        DTypeError: If labels are not integers, or logits are not real.
     """
     if not is_integer(labels):
         raise DTypeError(
@@ -136,9 +136,9 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
         out: float[*shape without `axis`]; integer logits give float32.
 
     Raises:
-        ShapeError: Shapes differ, or there are no classes.
-        DTypeError: `labels` are not integers.
-        IndexRangeError: A label is out of range.
+        ShapeError: If the shapes differ, or the class axis is missing.
+        DTypeError: If `labels` are not integers.
+        IndexRangeError: If a label is out of range.
     """
     wider = at_least_float32(logits)
     largest, _, total = exponentials(wider, axis)
@@ -195,7 +195,7 @@ def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: Axis = -
         out: float[*shape without `axis`], in the promoted dtype.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     log_softmax, weights = _log_softmax(logits, target, axis), at_least_float32(target)
     return -jnp.sum(weights * log_softmax, axis).astype(result_dtype(logits, target))
@@ -251,7 +251,7 @@ def sigmoid_binary_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
         out: float[*shape], in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     logits, target = map(as_floating, promote_arrays(logits, target))
     # The difference comes first: it is exactly 0 for a certain and correct prediction.

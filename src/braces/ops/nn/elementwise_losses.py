@@ -65,7 +65,7 @@ def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
         out: float[*shape], in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return jnp.square(_difference(prediction, target))
 
@@ -105,7 +105,7 @@ def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
         out: float[*shape], in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return jnp.abs(_difference(prediction, target))
 
@@ -143,7 +143,7 @@ def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Ten
         out: float[*shape], in the promoted dtype; integers give float32.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: If the shapes differ.
     """
     return optax.losses.huber_loss(_difference(prediction, target), delta=delta)
 
@@ -190,7 +190,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) ->
         out: float[*shape without `axis`], in the promoted dtype.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     log_prediction, target = map(as_floating, promote_arrays(log_prediction, target))
     is_zero = target == 0
@@ -232,7 +232,7 @@ def cosine_similarity(
         out: float[*shape without `axis`], in the promoted dtype; between -1 and 1.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: If the shapes differ, or the axis is out of range.
     """
     prediction, target = map(as_floating, promote_arrays(prediction, target))
     return optax.losses.cosine_similarity(prediction, target, epsilon=epsilon, axis=axis)

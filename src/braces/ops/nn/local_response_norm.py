@@ -75,8 +75,8 @@ def local_response_norm(
         out: float[n, c, *space].
 
     Raises:
-        ShapeError: There is no channel axis, or `size` is less than 1.
-        DTypeError: `x` is complex.
+        ShapeError: If the channel axis is missing, or `size` is below 1.
+        DTypeError: If `x` is complex.
     """
     x = as_floating(x)
     ones, no_padding = (1,) * x.ndim, ((0, 0),) * x.ndim

@@ -108,7 +108,7 @@ def layer_norm(
         out: The promoted dtype (float32 for integers), the shape of `x`.
 
     Raises:
-        ShapeError: There is no such axis, or `scale` or `bias` has another shape.
+        ShapeError: If an axis is out of range, or the shape of `scale` or `bias` differs.
     """
     axes = axis_indices(axis, x.ndim, "layer_norm")
     wider = at_least_float32(x)
@@ -150,7 +150,7 @@ def rms_norm(
         out: The promoted dtype (float32 for integers), the shape of `x`.
 
     Raises:
-        ShapeError: There is no such axis, or `scale` has another shape.
+        ShapeError: If an axis is out of range, or the shape of `scale` differs.
     """
     axes = axis_indices(axis, x.ndim, "rms_norm")
     wider = at_least_float32(x)
@@ -217,7 +217,8 @@ def group_norm(
         out: The promoted dtype (float32 for integers), the shape of `x`.
 
     Raises:
-        ShapeError: The channels do not divide into groups, or a parameter has another size.
+        ShapeError: If the number of channels is not divisible by the number of groups, or the
+            size of a parameter differs.
     """
     channel = axis_index(axis, x.ndim, "group_norm")
     wider = jnp.moveaxis(at_least_float32(x), channel, 1)
@@ -256,7 +257,7 @@ def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tenso
         out: The dtype of `x` (float32 for integers), its shape.
 
     Raises:
-        ShapeError: There is no such axis.
+        ShapeError: If an axis is out of range.
     """
     axes = axis_indices(axis, x.ndim, "l2_normalize")
     wider = at_least_float32(x)
@@ -355,8 +356,8 @@ def batch_norm(
         next_var: The type of `running_var`.
 
     Raises:
-        ShapeError: There is no such axis, or a parameter has another size.
-        DTypeError: The running statistics are not floating point.
+        ShapeError: If the axis is out of range, or the size of a parameter differs.
+        DTypeError: If the running statistics are not floats.
     """
     channel = axis_index(axis, x.ndim, "batch_norm")
     wider = at_least_float32(x)

@@ -200,8 +200,8 @@ def quantize(
         out: dtype[*shape].
 
     Raises:
-        ShapeError: The scale does not fit `x`.
-        DTypeError: `x` is not real, or a zero point has another dtype.
+        ShapeError: If the shape of the scale is incompatible with that of `x`.
+        DTypeError: If `x` is not real, or the dtype of the zero point differs.
     """
     wide = promote(scale.dtype, FLOAT32)
     out = quotient(x, expand_scale(scale, x, axis, block)).astype(wide)
@@ -270,8 +270,8 @@ def dequantize(
         out: The dtype of `scale`, the shape of `x`.
 
     Raises:
-        ShapeError: The scale does not fit `x`.
-        DTypeError: `x` is not quantized, or a zero point has another dtype.
+        ShapeError: If the shape of the scale is incompatible with that of `x`.
+        DTypeError: If `x` is not quantized, or the dtype of the zero point differs.
     """
     wide = promote(scale.dtype, FLOAT32)
     out = x.astype(wide if x.dtype in FLOATS else "int32")

@@ -15,7 +15,7 @@ from braces.ops.elementwise.unary import UNARY
 WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
 
 
-@described("real", FLOATS, "Complex numbers.")
+@described("real", FLOATS, "If the dtype is complex.")
 def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
     """Dtype rule: that of a real function; the threshold is not negative."""
     if not threshold >= 0:
@@ -23,7 +23,7 @@ def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
     return real_function(what, x)
 
 
-@described("real", FLOATS, "Complex numbers.")
+@described("real", FLOATS, "If the dtype is complex.")
 def _check_alpha(what: str, x: DType, *, alpha: float) -> DType:
     """Dtype rule: that of a real function; alpha is a divisor and not 0."""
     if alpha == 0:
@@ -41,8 +41,8 @@ def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         threshold: The largest absolute value that becomes 0.
 
     Raises:
-        ProgramError: The threshold is below 0.
-        DTypeError: Complex numbers.
+        ProgramError: If the threshold is below 0.
+        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x)
@@ -60,8 +60,8 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         threshold: The amount by which absolute values shrink.
 
     Raises:
-        ProgramError: The threshold is below 0.
-        DTypeError: Complex numbers.
+        ProgramError: If the threshold is below 0.
+        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x - jnp.sign(x) * threshold)
@@ -128,8 +128,8 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
         alpha: The negated limit at minus infinity.
 
     Raises:
-        ProgramError: alpha is 0.
-        DTypeError: Complex numbers.
+        ProgramError: If `alpha` is 0.
+        DTypeError: If the dtype is complex.
     """
     return jax.nn.celu(as_floating(x), alpha)
 

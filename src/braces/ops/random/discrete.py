@@ -45,7 +45,7 @@ def check_probability(context: InferenceContext, value: float, name: str) -> Non
     """Refuse numbers outside [0, 1].
 
     Raises:
-        ProgramError: The number is outside, or NaN.
+        ProgramError: If the number is outside [0, 1], or NaN.
     """
     if not 0 <= value <= 1:
         raise ProgramError(
@@ -74,7 +74,7 @@ def random_bernoulli(
         out: bool[*shape].
 
     Raises:
-        ProgramError: `probability` is not between 0 and 1.
+        ProgramError: If `probability` is not between 0 and 1.
     """
     own = drop_iteration_axes(shape, trips)
     return draw_iterations(
@@ -134,8 +134,8 @@ def random_randint(
         out: dtype[*shape].
 
     Raises:
-        ProgramError: There is no integer in the range, or `dtype` cannot represent it.
-        DTypeError: `dtype` is not an integer dtype.
+        ProgramError: If the range is empty, or `dtype` cannot represent it.
+        DTypeError: If `dtype` is not an integer dtype.
     """
     bounds = np.asarray(low, dtype), np.asarray(high, dtype)
     own = drop_iteration_axes(shape, trips)
@@ -211,7 +211,7 @@ def random_categorical(
         out: i64[*shape without `axis`].
 
     Raises:
-        ShapeError: The axis does not exist, is an axis of iterations, or has no classes.
+        ShapeError: If the axis is out of range, is an axis of iterations, or has size 0.
     """
     at = axis % logits.ndim - logits.ndim  # from the end: the same within an iteration
 
@@ -282,7 +282,7 @@ def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -
         out: i64[*trips, size]. Each number once.
 
     Raises:
-        ShapeError: `size` is below 0.
+        ShapeError: If `size` is below 0.
     """
     numbers = jnp.arange(size, dtype=INT64)
     return draw_iterations(lambda key: jax.random.permutation(key, numbers), state, salt, trips)
@@ -362,8 +362,8 @@ def dropout(
         out: The dtype of `x` (float32 for integers), its shape.
 
     Raises:
-        ProgramError: `rate` is not between 0 and 1.
-        ShapeError: `x` has no leading axis of that number of iterations.
+        ProgramError: If `rate` is not between 0 and 1.
+        ShapeError: If `x` has no leading axis of that number of iterations.
     """
     x = as_floating(x)
     if not training or rate == 0:

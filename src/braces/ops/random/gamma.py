@@ -75,8 +75,9 @@ def gamma_of_key(key: Tensor, a: Tensor, *, log: bool = False) -> Tensor:
         out: float[*keys, *shape].
 
     Raises:
-        ShapeError: A key is not two words, or the axes of the keys are not the first of `a`.
-        DTypeError: Other dtypes.
+        ShapeError: If a key does not consist of two words, or the axes of the keys are not the
+            leading axes of `a`.
+        DTypeError: If the dtype is unsupported.
     """
     draw: Any = derivatives.custom_jvp(lambda a: _draw_gamma(key, a, log))
 

@@ -90,10 +90,10 @@ def check_key(
         shape: The shape that must have a leading axis for each vectorized loop, if any.
 
     Raises:
-        ShapeError: `state` is not two numbers, a trip has more than one axis, or `shape` has no
-            leading axis of that number of iterations.
-        DTypeError: A dtype is wrong.
-        ProgramError: The salt does not fit into 32 bits.
+        ShapeError: If `state` does not consist of two numbers, the rank of `trip` exceeds 1, or
+            `shape` has no leading axis of that number of iterations.
+        DTypeError: If a dtype is wrong.
+        ProgramError: If the salt is not an integer of 32 bits.
     """
     if state.dtype != STATE:
         raise DTypeError(f"{context.type}: expected a random state u32[2], got {state}.")
@@ -128,7 +128,7 @@ def check_shape(context: InferenceContext, shape: Shape) -> None:
     """Refuse negative sizes.
 
     Raises:
-        ShapeError: A size is negative.
+        ShapeError: If a size is negative.
     """
     if any(isinstance(size, int) and size < 0 for size in shape):
         raise ShapeError(

@@ -64,9 +64,9 @@ def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
         out: int64[*shape].
 
     Raises:
-        ShapeError: There is no key of two words for each rate.
-        DTypeError: Other dtypes.
-        RunError: In a run, a rate is negative, infinite or NaN.
+        ShapeError: If the shape of the keys does not match that of the rates.
+        DTypeError: If the dtype is unsupported.
+        RunError: If a rate is negative, infinite or NaN at run time.
     """
     return _draw_from_keys(jax.random.poisson, key, rate)
 
@@ -111,9 +111,10 @@ def binomial_of_key(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
         out: int64[*shape]. From 0 to `trials`.
 
     Raises:
-        ShapeError: There is no key of two words for each number.
-        DTypeError: Other dtypes.
-        RunError: In a run, a number of trials is negative, or a probability is outside [0, 1].
+        ShapeError: If the shape of the keys does not match that of the numbers.
+        DTypeError: If the dtype is unsupported.
+        RunError: If a number of trials is negative, or a probability is outside [0, 1] at run
+            time.
     """
     parameters = (x.astype(np.float64) for x in (trials, probability))
     return _draw_from_keys(_binomial, key, *parameters)

@@ -73,7 +73,7 @@ def check_bounds(context: InferenceContext, low: float, high: float) -> None:
     """Refuse an empty interval.
 
     Raises:
-        ProgramError: `low` is above `high`, or one is NaN.
+        ProgramError: If `low` is above `high`, or a bound is NaN.
     """
     if not low <= high:
         raise ProgramError(
@@ -127,8 +127,8 @@ def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
         out: u32[2]. The counter wraps around after 2^32 runs.
 
     Raises:
-        ShapeError: `state` is not two numbers.
-        DTypeError: `state` is not u32.
+        ShapeError: If `state` does not consist of two numbers.
+        DTypeError: If the dtype of `state` is not uint32.
     """
     return state + np.asarray([0, runs % 2**32], STATE)
 
@@ -344,8 +344,8 @@ def random_orthogonal(
         out: dtype[*shape].
 
     Raises:
-        ShapeError: `shape` has fewer than two axes.
-        DTypeError: `dtype` is not a real floating dtype.
+        ShapeError: If `shape` has rank below 2.
+        DTypeError: If `dtype` is not a real floating dtype.
     """
     if 0 in shape:
         return jnp.zeros(shape, dtype)

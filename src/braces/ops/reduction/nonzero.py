@@ -87,7 +87,7 @@ def nonzero(x: Tensor, *, count: Learned, roomy: Roomy = False) -> list[Tensor]:
         out: i64[count], one for each axis.
 
     Raises:
-        ShapeError: `x` is a scalar.
+        ShapeError: If `x` is a scalar.
     """
     del roomy
     flat = x.astype(bool).reshape(-1)
@@ -138,7 +138,7 @@ def of_sizes(what: str, x: DType, **attrs: Any) -> DType:
     """Dtype rule: 64-bit integers, from integers.
 
     Raises:
-        DTypeError: The input is not an integer.
+        DTypeError: If the input is not an integer.
     """
     del attrs
     if not is_integer(x):
@@ -168,8 +168,8 @@ def countable(x: Tensor) -> Tensor:
         out: i64[*shape].
 
     Raises:
-        ShapeError: In a run, a number is negative, or too large.
-        DTypeError: The numbers are not integers.
+        ShapeError: If a number is negative or too large at run time.
+        DTypeError: If the numbers are not integers.
     """
     return x.astype(INT64)
 
@@ -206,8 +206,8 @@ def as_size(x: Tensor, *, size: Learned) -> Tensor:
         out: i64[].
 
     Raises:
-        ShapeError: `x` has axes.
-        DTypeError: `x` is not an integer.
+        ShapeError: If `x` is not a scalar.
+        DTypeError: If `x` is not an integer.
     """
     del size
     return x.astype(INT64)

@@ -77,8 +77,8 @@ def searchsorted(sequence: Tensor, values: Tensor, *, side: str = "left") -> Ten
         out: i64, the shape of `values`; from 0 to n.
 
     Raises:
-        ShapeError: The axes do not fit, or there is no such side.
-        DTypeError: Complex numbers.
+        ShapeError: If the shapes are incompatible, or `side` is unknown.
+        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -151,8 +151,8 @@ def group_ids(ids: Indices, *, count: Size) -> Tensor:
         out: int[*shape].
 
     Raises:
-        DTypeError: The indices are not integers.
-        IndexRangeError: In a run, an index is out of range.
+        DTypeError: If the indices are not integers.
+        IndexRangeError: If an index is out of range at run time.
     """
     del count
     return ids

@@ -49,7 +49,7 @@ RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axi
 # ---- positions of extremes -------------------------------------------------------------------
 
 
-@described("real", "i64[*shape].", "Complex numbers.")
+@described("real", "i64[*shape].", "If the dtype is complex.")
 def position_dtypes(what: str, x: DType, **attrs: Any) -> DType:
     """Dtype rule: an index, of ordered numbers."""
     ordered(what, x, **attrs)
@@ -92,8 +92,8 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
         keepdims: Whether the reduced axis stays, with size 1.
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
-        DTypeError: Complex numbers.
+        ShapeError: If `axis` is not an axis of `x`, or the axis has size 0.
+        DTypeError: If the dtype is complex.
     """
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
@@ -118,8 +118,8 @@ def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
         keepdims: Whether the reduced axis stays, with size 1.
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
-        DTypeError: Complex numbers.
+        ShapeError: If `axis` is not an axis of `x`, or the axis has size 0.
+        DTypeError: If the dtype is complex.
     """
     return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(INT64)
 
@@ -228,8 +228,8 @@ def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
         indices: i64, `k` along the axis.
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or has fewer than `k` numbers.
-        DTypeError: Complex numbers.
+        ShapeError: If `axis` is not an axis of `x`, or its size is below `k`.
+        DTypeError: If the dtype is complex.
     """
     values, indices = lax.top_k(jnp.moveaxis(x, axis, -1), k)
     return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices, -1, axis).astype(INT64)
@@ -272,7 +272,7 @@ def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Ten
         reverse: Sum from the end: over j >= i.
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or is not said.
+        ShapeError: If `axis` is not an axis of `x`, or is missing.
     """
     return lax.cumsum(x.astype(sum_dtype(x.dtype)), axis=(axis or 0) % x.ndim, reverse=reverse)
 
@@ -301,6 +301,6 @@ def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Te
         reverse: Multiply from the end: over j >= i.
 
     Raises:
-        ShapeError: `axis` is not an axis of `x`, or is not said.
+        ShapeError: If `axis` is not an axis of `x`, or is missing.
     """
     return lax.cumprod(x.astype(sum_dtype(x.dtype)), axis=(axis or 0) % x.ndim, reverse=reverse)

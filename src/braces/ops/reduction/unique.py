@@ -35,7 +35,7 @@ def unique_dtypes(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DTyp
     """Dtype rule: indices, and a bool that marks the first slice of a group.
 
     Raises:
-        DTypeError: Complex numbers have no order.
+        DTypeError: If the dtype is complex, which has no order.
     """
     del axis
     if x.kind == "c":
@@ -82,8 +82,8 @@ def unique_places(
         counts: i64[n]. The number of slices in the group of slice `places[i]`.
 
     Raises:
-        ShapeError: There is no such axis.
-        DTypeError: Complex numbers.
+        ShapeError: If the axis is out of range.
+        DTypeError: If the dtype is complex.
     """
     rows = jnp.moveaxis(x, axis, 0)
     count = rows.shape[0]

@@ -167,9 +167,9 @@ def fft(x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backw
         out: complex, with `n` on `axis`; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or `n` is negative.
-        DTypeError: Bools.
-        ProgramError: `norm` is none of these.
+        ShapeError: If the axis is out of range, or `n` is negative.
+        DTypeError: If the dtype is bool.
+        ProgramError: If `norm` is unknown.
     """
     n = _number(n, x.shape[axis])
     x = as_complex(x)
@@ -203,9 +203,9 @@ def ifft(
         out: complex, with `n` on `axis`; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or `n` is negative.
-        DTypeError: Bools.
-        ProgramError: `norm` is none of these.
+        ShapeError: If the axis is out of range, or `n` is negative.
+        DTypeError: If the dtype is bool.
+        ProgramError: If `norm` is unknown.
     """
     n = _number(n, x.shape[axis])
     x = as_complex(x)
@@ -247,9 +247,9 @@ def rfft(
         out: complex, with n // 2 + 1 on `axis`; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or `n` is negative.
-        DTypeError: Bools or complex numbers.
-        ProgramError: `norm` is none of these.
+        ShapeError: If the axis is out of range, or `n` is negative.
+        DTypeError: If the dtype is bool or complex.
+        ProgramError: If `norm` is unknown.
     """
     n = _number(n, x.shape[axis])
     dtype = complex_dtype(x.dtype)
@@ -292,9 +292,9 @@ def irfft(
         out: float, with `n` on `axis`; 64-bit floats of complex128.
 
     Raises:
-        ShapeError: There is no such axis, or `n` is negative.
-        DTypeError: Bools.
-        ProgramError: `norm` is none of these.
+        ShapeError: If the axis is out of range, or `n` is negative.
+        DTypeError: If the dtype is bool.
+        ProgramError: If `norm` is unknown.
     """
     n = _number(n, max(2 * (x.shape[axis] - 1), 0))
     x = as_complex(x)
@@ -330,9 +330,9 @@ def fftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
         out: complex[*shape]; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or an axis is repeated.
-        DTypeError: Bools.
-        ProgramError: `norm` is none of those of `fft`.
+        ShapeError: If an axis is out of range or duplicate.
+        DTypeError: If the dtype is bool.
+        ProgramError: If `norm` is unknown.
     """
     return _along_all(jnp.fft.fftn, as_complex(x), axes, norm)
 
@@ -357,9 +357,9 @@ def ifftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
         out: complex[*shape]; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or an axis is repeated.
-        DTypeError: Bools.
-        ProgramError: `norm` is none of those of `fft`.
+        ShapeError: If an axis is out of range or duplicate.
+        DTypeError: If the dtype is bool.
+        ProgramError: If `norm` is unknown.
     """
     return _along_all(jnp.fft.ifftn, as_complex(x), axes, norm)
 

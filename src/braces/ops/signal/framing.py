@@ -72,7 +72,7 @@ def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
         out: any, with (size - length) // step + 1 and `length` in place of `axis`.
 
     Raises:
-        ShapeError: There is no such axis, or `length` or `step` is below 1.
+        ShapeError: If the axis is out of range, or `length` or `step` is below 1.
     """
     axis %= x.ndim
     count = max((x.shape[axis] - length) // step + 1, 0)

@@ -61,8 +61,8 @@ def polygamma(n: Indices, x: Tensor) -> Tensor:
         out: float[*shape], the dtype of `x`; integers give float32.
 
     Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers, or `n` is not of integers.
+        ShapeError: If the shapes do not broadcast.
+        DTypeError: If an operand is complex, or `n` is not an integer.
     """
     x = as_floating(x)
     return derivatives(n.astype(x.dtype), x)
@@ -143,7 +143,7 @@ def of_each_dimension(types: Types, attrs: Attrs) -> int:
     return 60 * int(str(attrs["d"]))
 
 
-@described("real", FLOATS, "Complex numbers.")
+@described("real", FLOATS, "If the dtype is complex.")
 def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
     """Dtype rule: the floating dtype of `x`; `d` is at least 1."""
     if d < 1:
@@ -172,8 +172,8 @@ def multigammaln(x: Tensor, *, d: int) -> Tensor:
         d: The number of rows of the matrices; 1 gives `lgamma`.
 
     Raises:
-        ProgramError: `d` is below 1.
-        DTypeError: Complex numbers.
+        ProgramError: If `d` is below 1.
+        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     total = jnp.full_like(x, d * (d - 1) / 4 * np.log(np.pi))

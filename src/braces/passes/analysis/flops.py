@@ -189,7 +189,7 @@ def program_cost(program: ProgramDef) -> ProgramCost:
     """Return the cost of a run of all operators of a program.
 
     Raises:
-        ShapeError: It depends on more sizes than the text of a size can hold.
+        ShapeError: If the cost depends on more sizes than the text of a size can represent.
     """
     counter = _Counter()
     try:
@@ -239,8 +239,8 @@ def check_sizes(program: ProgramDef, requested: Any) -> Mapping[str, int]:
     """Check the sizes of a user, by name; `None` for none.
 
     Raises:
-        UnknownNameError: No dimension and no trip count has such a name.
-        ShapeError: A size is no number from 0.
+        UnknownNameError: If no dimension and no trip count has this name.
+        ShapeError: If a size is not a nonnegative integer.
     """
     sizes: Mapping[str, int] = requested or {}
     for name, size in sizes.items():

@@ -56,7 +56,7 @@ def peak_bytes(program: ProgramDef) -> Size:
     """Return the peak memory in bytes of a run of all operators of a program.
 
     Raises:
-        ShapeError: It depends on more sizes than the text of a size can hold.
+        ShapeError: If the memory depends on more sizes than the text of a size can represent.
     """
     main, infos = program.main, ChainMap({**program.main.vars})
     bound = names_bound_by(main.ops)

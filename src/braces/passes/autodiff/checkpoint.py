@@ -228,7 +228,7 @@ def check_trips(count: int | None, what: str, least: int = 1) -> int | None:
     """Check a trip count; `None` passes.
 
     Raises:
-        ProgramError: It is less than `least`.
+        ProgramError: If the trip count is below `least`.
     """
     if count is None or count >= least:
         return count
@@ -253,7 +253,7 @@ def checkpoint(every: int, *loops: str) -> Pass:
         loops: Paths of the loops to cut, as `loop_0/body/loop_1`; by default all possible ones.
 
     Raises:
-        ProgramError: `every` is less than 1.
+        ProgramError: If `every` is below 1.
 
     Example:
         >>> import braces as br

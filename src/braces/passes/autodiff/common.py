@@ -165,7 +165,7 @@ def derivative_block(
     New operators are verified at the end.
 
     Raises:
-        GradientError: An argument is no variable, or not of a float dtype.
+        GradientError: If an argument is not a variable, or not of a float dtype.
     """
     ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
     program = ends[0].program
@@ -185,8 +185,8 @@ def differentiable_vars(
     one.
 
     Raises:
-        GradientError: An argument is no variable, or not of a float dtype.
-        UnknownNameError: There is no variable of a name.
+        GradientError: If an argument is not a variable, or not of a float dtype.
+        UnknownNameError: If a variable does not exist.
     """
     programs = (var.program for var in (*arguments, *beside) if isinstance(var, Var))
     program = next(programs, None) or current_program()

@@ -241,7 +241,8 @@ def jvp(
         One variable for each target; `None` if it does not depend on any input.
 
     Raises:
-        GradientError: Numbers or types differ, or a variable is not of a float dtype.
+        GradientError: If the numbers or types of variables and tangents differ, or the dtype of
+            a variable is not a float dtype.
     """
     return build_jvp(as_list(targets), as_list(inputs), as_list(tangents))
 

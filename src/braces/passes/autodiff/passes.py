@@ -50,7 +50,7 @@ def gradients(
         target_gradients: One cotangent for each target, likewise; ones for `None`.
 
     Raises:
-        GradientError: An argument is neither a variable nor a name.
+        GradientError: If an argument is neither a variable nor a name.
 
     Example:
         >>> import braces as br
@@ -92,7 +92,7 @@ def jvp(
         tangents: Likewise, the direction: one for each input.
 
     Raises:
-        GradientError: An argument is neither a variable nor a name.
+        GradientError: If an argument is neither a variable nor a name.
 
     Example:
         >>> import braces as br
@@ -122,7 +122,7 @@ def gradients_of(target: str, *inputs: str) -> Pass:
     """Return the pass `gradients` for names on the command line: a target, and the inputs.
 
     Raises:
-        GradientError: There is no input.
+        GradientError: If `inputs` is empty.
     """
     if not inputs:
         raise GradientError(
@@ -136,7 +136,7 @@ def jvp_of(target: str, *moves: str) -> Pass:
     """Return the pass `jvp` for names on the command line: a target, and input-tangent pairs.
 
     Raises:
-        GradientError: There is no input, or one has no tangent.
+        GradientError: If `inputs` is empty, or an input has no tangent.
     """
     if not moves or len(moves) % 2:
         raise GradientError(

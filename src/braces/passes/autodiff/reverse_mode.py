@@ -263,8 +263,8 @@ def gradients(
         or loop that connects them did not run, the value is zero.
 
     Raises:
-        GradientError: A target or input is not of a float dtype, or numbers or types of target
-            gradients differ.
+        GradientError: If the dtype of a target or input is not a float dtype, or the numbers or
+            types of target gradients differ.
     """
     target_list = as_list(targets)
     cotangents = (
@@ -353,7 +353,7 @@ def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> d
         Each parameter that the loss depends on, with its gradient.
 
     Raises:
-        GradientError: The loss is not a float scalar.
+        GradientError: If the loss is not a float scalar.
     """
     (loss,) = differentiable_vars([loss])
     if loss.shape:

@@ -63,8 +63,8 @@ def prune(program: P, targets: Any) -> P:
         targets: Variables of the main block, or their names.
 
     Raises:
-        UnknownNameError: A target does not exist.
-        VerifyError: The program is not well formed.
+        UnknownNameError: If a target does not exist.
+        VerifyError: If the program is not well formed.
 
     Example:
         Two players move by turns: `a` wants `a * b` small, `b` wants it large.
@@ -175,7 +175,7 @@ def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef
         The names, and the program, in which closed blocks export the values that are named.
 
     Raises:
-        UnknownNameError: A variable does not exist.
+        UnknownNameError: If a variable does not exist.
     """
     listed = isinstance(targets, list | tuple | set)
     items: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]

@@ -58,7 +58,7 @@ def save_initial_values(builder: Builder) -> None:
     """Hold the startup program of a builder if the pass added updates to it.
 
     Raises:
-        ProgramError: Something was added, and no startup program is held.
+        ProgramError: If initializers were added, and the startup program is not available.
     """
     held = _held.get()
     old_updates = {} if held is None else held.startup.updates

@@ -49,7 +49,7 @@ class Pass:
             `BRACES_VERIFY_PASSES=1` in the environment.
 
     Raises:
-        ProgramError: The name is malformed, or `run` is not callable.
+        ProgramError: If the name is malformed, or `run` is not callable.
 
     Example:
         >>> import braces as br
@@ -88,7 +88,7 @@ class Pass:
         a copy that sets these too: run `exe.init(new, scope, missing_only=True)`.
 
         Raises:
-            ProgramError: The output of the pass is not well formed, or no program.
+            ProgramError: If the output of the pass is not a program, or not well formed.
         """
         builder = cast("Any", program)
         if not isinstance(builder, Builder):
@@ -122,7 +122,7 @@ class Passes(tuple[Pass, ...]):
         """Return the pipeline without some passes, given as values or by name.
 
         Raises:
-            UnknownNameError: A pass is not in the pipeline.
+            UnknownNameError: If a pass is not in the pipeline.
         """
         names = [pass_.name for pass_ in self]
         removed_names = [pass_.name if isinstance(pass_, Pass) else pass_ for pass_ in passes]
@@ -196,8 +196,8 @@ def run_pass(pass_: Pass, program: ProgramDef) -> ProgramDef:
     """Apply one pass to a program; verify the output unless the pass is trusted.
 
     Raises:
-        VerifyError: The output is not well formed.
-        ProgramError: The output is no description of a program, or the pass failed.
+        VerifyError: If the output is not well formed.
+        ProgramError: If the output is not a program description, or the pass failed.
     """
     try:
         new_program = cast("Any", pass_.run(program))
@@ -252,8 +252,8 @@ def run_passes(
         run_one: Applies one pass; `run_pass`, or a function that measures it.
 
     Raises:
-        VerifyError: The output of a pass is not well formed.
-        ProgramError: A pass failed, or did not keep results, updates or declarations.
+        VerifyError: If the output of a pass is not well formed.
+        ProgramError: If a pass failed, or changed results, updates or declarations.
     """
     for pass_ in passes:
         new_program = run_one(pass_, program)
@@ -307,7 +307,7 @@ def as_passes(passes: Any) -> tuple[Pass, ...]:
     """Convert an argument of a user to a tuple of passes.
 
     Raises:
-        ProgramError: It is not a sequence of passes.
+        ProgramError: If the argument is not a sequence of passes.
     """
     listed = _is_sequence(passes)
     items: tuple[Any, ...] = tuple(passes) if listed else (passes,)

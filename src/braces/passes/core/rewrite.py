@@ -77,7 +77,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     - `None`: the operator is removed, and nothing reads its outputs.
 
     Raises:
-        ProgramError: A new name is shadowed by another variable in a sub-block.
+        ProgramError: If a new name is shadowed by another variable in a sub-block.
     """
     builder = extend_program(program)
     place = InsertionPoint(builder, program.main, "", None, None, "")

@@ -22,7 +22,7 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
         known: The types of values that the block reads and does not compute.
 
     Raises:
-        ShapeError: Shapes do not fit; the message names operator and source line.
+        ShapeError: If the shapes are incompatible; the message names operator and source line.
     """
     types = dict(known)
     unifier = Unifier()
@@ -46,7 +46,7 @@ def infer_body(
         unifier: Substitution of unnamed dimensions; extended in place.
 
     Raises:
-        BracesError: Types do not fit; the message names operator and source line.
+        BracesError: If the types are incompatible; the message names operator and source line.
     """
     types, ops = {**outer, **dict(zip(body.params, params, strict=True))}, list[Op]()
     for op in body.ops:

@@ -25,7 +25,7 @@ def complete_and_verify(
     """Complete and verify a program and its startup program.
 
     Raises:
-        VerifyError: A rule is broken; see `braces.passes.verifier.rules`.
+        VerifyError: If a rule is violated; see `braces.passes.verifier.rules`.
     """
     completed_main = complete_attributes(main)
     completed_startup = complete_attributes(startup) if startup is not None else None

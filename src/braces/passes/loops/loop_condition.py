@@ -32,7 +32,7 @@ def extract_condition(body: Body, name: str) -> tuple[Body, Body]:
         name: The variable of it that tells whether the loop continues.
 
     Raises:
-        ProgramError: The condition draws random numbers or reads the iteration index.
+        ProgramError: If the condition draws random numbers or reads the iteration index.
     """
     index, *memories = body.params
     needed = eliminate(body, [name])

@@ -24,7 +24,7 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
         interpreted: Whether only branches that keep elements in place have padding.
 
     Raises:
-        ProgramError: An operator mixes batch elements in a way that has no mask.
+        ProgramError: If an operator that mixes batch elements does not support a mask.
     """
 
     def needs_mask(op: Op) -> bool:

@@ -74,8 +74,9 @@ def guard_steps(steps: RaggedLoop) -> GuardedLoop:
     """Return a loop whose steps run only for the active batch elements.
 
     Raises:
-        ShapeError: The first axis of a memory or output is not the batch axis.
-        ProgramError: The step mixes batch elements in a way that has no mask.
+        ShapeError: If the first axis of a memory or output is not the batch axis.
+        ProgramError: If an operator of the step that mixes batch elements does not support a
+            mask.
     """
     body = SymbolTable(parent=steps.outer)
     body.trip_index = steps.loop.index
@@ -231,7 +232,7 @@ def ragged_steps(by: str, *loops: str) -> Pass:
         loops: The paths of the loops, as `loop_0/body/loop_1`; one or more.
 
     Raises:
-        ProgramError: No loop is named.
+        ProgramError: If no loop has this name.
 
     Example:
         >>> import braces as br

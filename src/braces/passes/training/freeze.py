@@ -30,7 +30,7 @@ def freeze_parameters(program: P, which: Sequence[Any]) -> P:
         which: Variables, their names, or patterns of names: `enc/*`.
 
     Raises:
-        UnknownNameError: A name or pattern matches no updated variable.
+        UnknownNameError: If a name or pattern matches no updated variable.
     """
     new_program = program.like(verified(_remove_updates(program.definition, which)))
     new_program.startup = program.startup

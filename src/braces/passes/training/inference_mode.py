@@ -45,8 +45,8 @@ def for_test(program: P, values: Any = None) -> P:
         values: Replacements of parameters, for example their averages; see `substituted`.
 
     Raises:
-        VerifyError: The program is not well formed.
-        BracesError: A value cannot replace a parameter.
+        VerifyError: If the program is not well formed.
+        BracesError: If a value cannot replace a parameter.
     """
     if values is not None:
         return _build_inference_form(program, replace_parameters(program.definition, values))

@@ -53,7 +53,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
             maximum of 65504, so that losses may need scaling.
 
     Raises:
-        DTypeError: It is another dtype.
+        DTypeError: If the dtype is not a 16-bit float dtype.
 
     Example:
         >>> import braces as br

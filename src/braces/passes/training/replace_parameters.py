@@ -29,9 +29,9 @@ def replace_parameters(program: ProgramDef, values: Any) -> ProgramDef:
             names of such variables: `ema` for `ema/w`.
 
     Raises:
-        UnknownNameError: There is no such variable.
-        ShapeError: A value has another type than its parameter.
-        ProgramError: A value depends on data, or no name matches.
+        UnknownNameError: If a variable does not exist.
+        ShapeError: If the type of a value differs from that of its parameter.
+        ProgramError: If a value depends on data, or no variable matches a name.
     """
     names = _value_names(program.main, values)
     program = program.with_(main=with_exported(program.main, list(names.values())))

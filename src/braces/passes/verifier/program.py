@@ -45,7 +45,7 @@ def verify(
         The errors; empty for a well-formed program.
 
     Raises:
-        VerifyError: The first broken rule, unless `all`; see `CODES`.
+        VerifyError: If a rule is violated (see `CODES`) and `all` is not set.
 
     Example:
         >>> import braces as br
@@ -75,7 +75,7 @@ def verified(definition: ProgramDef) -> ProgramDef:
     """Return a description after checking its structure; passes end with this.
 
     Raises:
-        VerifyError: It is not well formed.
+        VerifyError: If the description is not well formed.
     """
     check(definition, None, False, False)
     return definition
@@ -88,7 +88,7 @@ def verified_at_end(program: Builder) -> Generator[SymbolTable]:
     Operators that were in the block before and are still there are assumed valid.
 
     Raises:
-        VerifyError: The new operators are not well formed; the program is restored.
+        VerifyError: If the new operators are not well formed; the program is restored.
     """
     with program.transaction(), program.building(program.current) as table:
         ops, updates = {id(op): op for op in table.ops}, dict(program.updates)

@@ -66,7 +66,7 @@ class Report:
         """Record that a rule is broken.
 
         Raises:
-            VerifyError: Unless all errors are collected.
+            VerifyError: If the errors are not collected.
         """
         assert code in CODES, code
         error = VerifyError(code, what, at=at, given=given, fix=fix)

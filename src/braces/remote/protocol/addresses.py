@@ -13,7 +13,7 @@ def parse_address(address: str) -> tuple[str, int]:
     """Parse an address to host and port.
 
     Raises:
-        ProgramError: It is invalid.
+        ProgramError: If the address is invalid.
 
     Example:
         >>> parse_address("[::1]:7000")

@@ -42,8 +42,8 @@ class Link:
         """Send a request, and wait for its answer.
 
         Raises:
-            ProgramError: The request is too large; nothing was sent.
-            OSError: The connection broke, or there was no answer in time.
+            ProgramError: If the request is too large; nothing was sent.
+            OSError: If the connection breaks, or no answer arrives in time.
         """
         self._socket.settimeout(None if timeout_s is None else min(timeout_s, LONGEST_S))
         self.send(message)
@@ -53,8 +53,8 @@ class Link:
         """Send a message.
 
         Raises:
-            ProgramError: It is too large.
-            OSError: The connection broke.
+            ProgramError: If the message is too large.
+            OSError: If the connection broke.
         """
         for piece in pack_message(message):
             self._send(memoryview(piece))
@@ -68,8 +68,8 @@ class Link:
         """Return the next message.
 
         Raises:
-            OSError: The connection broke or was closed, or the data is not a message, so that
-                the start of the next one is unknown.
+            OSError: If the connection breaks or is closed, or the data is not a message, so
+                that the start of the next one is unknown.
         """
         if self._stall_s is not None:
             self._await_message()

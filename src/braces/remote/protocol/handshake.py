@@ -32,7 +32,7 @@ def key_of(token: str) -> bytes:
     """Return the HMAC key of a token; surrounding white space is ignored.
 
     Raises:
-        ProgramError: It is too short to be a secret.
+        ProgramError: If the token is too short.
     """
     key = token.strip().encode() if isinstance(token, str) else b""  # pyright: ignore[reportUnnecessaryIsInstance]
     if len(key) < SHORTEST_TOKEN:
@@ -47,7 +47,7 @@ def admit(link: socket.socket, key: bytes) -> bool:
     """Run the worker side, and return whether the client has the key.
 
     Raises:
-        OSError: The connection broke, or the client took too long.
+        OSError: If the connection breaks, or the client exceeds the time limit.
     """
     until = monotonic() + HANDSHAKE_S
     ours = secrets.token_bytes(NONCE_BYTES)
@@ -65,7 +65,7 @@ def welcome(link: socket.socket, reason: str = "") -> None:
     """Tell an authenticated client that it is accepted, or the reason why not.
 
     Raises:
-        OSError: The connection broke, or the client took too long.
+        OSError: If the connection broke, or the client exceeds the time limit.
     """
     text = reason[:_LONGEST_REASON].encode()
     link.settimeout(HANDSHAKE_S)
@@ -81,9 +81,9 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     """Run the client side: prove the key, and verify the worker's proof.
 
     Raises:
-        RemoteError: The other side is not a worker, or has another key.
-        NoRoomError: The worker has no room for this client.
-        OSError: The connection broke, or the worker took too long.
+        RemoteError: If the peer is not a worker, or has a different key.
+        NoRoomError: If the worker has no capacity for this client.
+        OSError: If the connection breaks, or the worker exceeds the time limit.
     """
     until = monotonic() + HANDSHAKE_S
     greeting = _read_exactly(link, len(GREETING) + NONCE_BYTES, until)

@@ -47,7 +47,7 @@ def pack_message(message: Message) -> list[bytes | memoryview]:
     """Serialize a message to the pieces of a frame; arrays are not copied.
 
     Raises:
-        ProgramError: It exceeds the size limit.
+        ProgramError: If the message exceeds the size limit.
     """
     record = {**message.record, "message": message.kind}
     pieces = list(tensor_pieces(message.arrays, FORMAT, **record))
@@ -64,7 +64,7 @@ def frame_length(data: bytes) -> int:
     """Return the length of the message that follows.
 
     Raises:
-        FileFormatError: It exceeds the size limit.
+        FileFormatError: If the message exceeds the size limit.
     """
     length = int.from_bytes(data, "little")
     if length > LARGEST_MESSAGE:
@@ -78,7 +78,7 @@ def unpack_message(data: bytes) -> Message:
     """Parse a message without its length prefix.
 
     Raises:
-        FileFormatError: It is not a message, or one of a newer Braces.
+        FileFormatError: If the data is not a message, or is a message of a newer Braces.
     """
     file = read_tensors(data, "a message")
     file.expect(FORMAT, "Use the same version of Braces on both sides.")

@@ -45,7 +45,7 @@ class Process:
         token: Its key, new for each process.
 
     Raises:
-        RemoteError: It did not start.
+        RemoteError: If the process did not start.
     """
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:

@@ -81,7 +81,7 @@ class RayLink:
         """Send a request, and wait for its answer.
 
         Raises:
-            OSError: The actor is gone, or there was no answer in time.
+            OSError: If the actor ended, or no answer arrives in time.
         """
         reference = self._actor.answer.remote(_serialize(message))
         try:

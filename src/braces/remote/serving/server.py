@@ -42,8 +42,8 @@ class Server:
         address: The address where it listens.
 
     Raises:
-        ProgramError: The address is invalid, or the token too short.
-        OSError: It cannot listen there.
+        ProgramError: If the address is invalid, or the token too short.
+        OSError: If the server cannot listen at the address.
 
     Example:
         >>> import secrets

@@ -138,8 +138,8 @@ class CompiledPlan:
         """Run and commit; runs that update or return states are serialized.
 
         Raises:
-            ProgramError: The run has listeners or kept scopes.
-            DeviceError: The run has a time limit, and the device cannot be interrupted.
+            ProgramError: If the run has listeners or kept scopes.
+            DeviceError: If the run has a time limit, and the device cannot be interrupted.
         """
         if run.listeners or run.kept is not None:
             raise ProgramError(
@@ -397,8 +397,8 @@ class CompiledPlan:
         """Raise the error of Braces that explains an error of a call, if there is one.
 
         Raises:
-            BracesError: Memory was exhausted, a process is lost, values lie on several devices,
-                or another run donated them.
+            BracesError: If memory is exhausted, a process is lost, values are on several
+                devices, or another run donated them.
         """
         if is_out_of_memory(error):
             raise out_of_memory(str(error)) from None

@@ -40,7 +40,7 @@ class Backend(Protocol):
         """Return the device with a name such as `"cpu:0"`, or `None` for the default one.
 
         Raises:
-            DeviceError: There is no such device.
+            DeviceError: If the device does not exist.
         """
         ...
 

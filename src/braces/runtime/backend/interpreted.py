@@ -129,8 +129,9 @@ def begin_run(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
     """Return the sizes and the initial values of a run.
 
     Raises:
-        UninitializedError: A persistable variable has no value.
-        FeedError, ShapeError: A feed, or a value of the scope, is not of the declared type.
+        UninitializedError: If a persistable variable has no value.
+        FeedError, ShapeError: If the type of a feed, or of a value of the scope, differs from
+            the declared type.
     """
     sizes = Sizes()
     for name, array in run.feeds.items():
@@ -145,7 +146,7 @@ def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
     """Raise at the first operator that produces a NaN; the scope is only read.
 
     Raises:
-        NaNError: The error names operator, source line, block and iteration.
+        NaNError: If a NaN is found; the error names operator, source line, block and iteration.
     """
     repeated_run = Run(failed.scope, failed.feeds, CancellationToken(), failed.given)
     plan = replace(plan, updates={})

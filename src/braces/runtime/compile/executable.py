@@ -88,7 +88,7 @@ def check_donated(values: Iterable[Any]) -> None:
     """Refuse values whose buffers another run donated.
 
     Raises:
-        TakenError: A buffer is donated.
+        TakenError: If a buffer is donated.
     """
     if any(not isinstance(value, np.ndarray) and value.is_deleted() for value in values):
         raise DonatedError(

@@ -82,7 +82,7 @@ def check_limit(limit: Any) -> int:
     """Return a validated number of executables.
 
     Raises:
-        ProgramError: The argument is not such a number.
+        ProgramError: If `limit` is not a positive integer.
     """
     if type(limit) is not int or limit < 1:
         raise ProgramError(

@@ -31,7 +31,7 @@ class Devices:
         """Return the devices of a mesh.
 
         Raises:
-            DeviceError: The devices do not exist.
+            DeviceError: If the devices do not exist.
         """
         detect_forks()
         compute_in_calling_thread()
@@ -56,7 +56,8 @@ class Devices:
         """The device that interprets programs.
 
         Raises:
-            DeviceError: There are several processes, each with shards of the values.
+            DeviceError: If the program runs on several processes, each with shards of the
+                values.
         """
         if self.placement is None:
             return self.one
@@ -109,7 +110,8 @@ def refuse_forked() -> None:
     """Refuse to run in a process that was forked from one that ran a program.
 
     Raises:
-        DeviceError: It was: it has no threads of XLA, so waiting for them would hang.
+        DeviceError: If the process was forked. It has no threads of XLA, so that waiting for
+            them would block forever.
     """
     if forked:
         raise DeviceError(

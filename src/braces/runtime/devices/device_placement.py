@@ -42,7 +42,7 @@ class ShardedPlan:
         """Return the plan with a layout, if there is one.
 
         Raises:
-            LayoutError: The layout does not fit the program.
+            LayoutError: If the layout does not match the program.
         """
         if placement is None:
             return None
@@ -52,7 +52,7 @@ class ShardedPlan:
         """Check that all processes run the same program; otherwise they would deadlock.
 
         Raises:
-            ClusterError: They run different programs, or one did not arrive.
+            ClusterError: If the processes run different programs, or a process did not arrive.
         """
         if jax.process_count() == 1:
             return
@@ -69,7 +69,7 @@ class ShardedPlan:
         """Move the values that a run has read to their devices, in the scope too.
 
         Raises:
-            ShapeError: A value does not divide into equal shards.
+            ShapeError: If a value is not divisible into equal shards.
         """
         for at, name in enumerate(self.plan.states):
             value = run.states[at]
@@ -110,7 +110,7 @@ def read_sharded_variables(
         scope: The scope of the variables.
 
     Raises:
-        LayoutError: The layout does not fit the variables.
+        LayoutError: If the layout does not match the variables.
     """
     layout.check_used(None, types)
     placement = Placement(layout)
@@ -182,8 +182,8 @@ def check_layout(layout: Layout, body: Body, scope: Scope) -> None:
         scope: The scope of the program.
 
     Raises:
-        LayoutError: No size of the program has the name of a rule, or no variable of the
-            program or the scope.
+        LayoutError: If no size of the program, or no variable of the program or the scope, has
+            the name of a rule.
     """
     stored = stored_variables(body)
     sizes = {name for info in body.vars.values() for name in dimensions(shape_of(info.type))}
@@ -207,7 +207,7 @@ def refuse_sharded_values(infos: Iterable[str], values: Iterable[Any]) -> None:
     """Refuse values on several devices, if there is no layout.
 
     Raises:
-        DeviceError: A value is on several devices; the error names it.
+        DeviceError: If a value is on several devices; the error names it.
     """
     for name, value in zip(infos, values, strict=True):
         if isinstance(value, jax.Array) and len(value.sharding.device_set) > 1:
@@ -224,7 +224,7 @@ def validate_layout(layout: Any, device: str | None) -> Layout | None:
     """Return a validated layout, or `None`.
 
     Raises:
-        LayoutError: The argument is not a layout, or a device is named too.
+        LayoutError: If the argument is not a layout, or a device is given too.
     """
     if layout is None:
         return None

@@ -30,7 +30,7 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
         fix: The suggested fix if the values differ.
 
     Raises:
-        ClusterError: The values differ, with the same message in all processes; or a process
+        ClusterError: If the values differ, with the same message in all processes; or a process
             did not arrive in time.
 
     Example:
@@ -52,7 +52,7 @@ def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int,
         The value of each process, by its number.
 
     Raises:
-        ClusterError: A process did not arrive in time.
+        ClusterError: If a process did not arrive in time.
 
     Example:
         >>> gather("files", "3f2a")  # a process by itself
@@ -136,7 +136,7 @@ def check_equal_values(name: str, brought: Mapping[int, str], fix: str = "") -> 
         fix: The suggested fix.
 
     Raises:
-        ClusterError: There are several values; the error lists the processes of each.
+        ClusterError: If the values differ; the error lists the processes of each.
 
     Example:
         >>> check_equal_values("version of JAX", {0: "0.10.2", 1: "0.10.1", 2: "0.10.2"})

@@ -23,7 +23,7 @@ def check_program(program: Any) -> None:
     """Refuse an argument that is not a program.
 
     Raises:
-        ProgramError: It is not a program.
+        ProgramError: If the argument is not a program.
     """
     if not isinstance(program, Builder):
         raise ProgramError(
@@ -35,7 +35,7 @@ def check_order(program: Any, scope: Any) -> None:
     """Refuse arguments other than a program and a scope.
 
     Raises:
-        ProgramError: One of them has another type.
+        ProgramError: If an argument has a different type.
     """
     if not isinstance(program, Builder) or not isinstance(scope, Scope):
         raise ProgramError(
@@ -60,7 +60,7 @@ def check_names(
         fetched: Returns the data that the fetches alone need.
 
     Raises:
-        FeedError: A feed is missing or unknown; the error names it and the declared data.
+        FeedError: If a feed is missing or unknown; the error names it and the declared data.
     """
     names = list(names)
     for name in names:
@@ -97,9 +97,9 @@ def convert_feed(info: VarInfo, value: Any) -> Any:
     probably meant for another name, or needs scaling.
 
     Raises:
-        FeedError: The value is not an array, or cannot have the declared dtype: floats into
-            integers, numbers into bools, complex into real numbers, an integer out of range, a
-            number that would become infinite.
+        FeedError: If the value is not an array, or cannot be converted to the declared dtype:
+            floats to integers, numbers to bools, complex to real numbers, an integer out of
+            range, a number that would become infinite.
     """
     declared = info.type
     assert isinstance(declared, TensorType)
@@ -198,7 +198,7 @@ def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
     """Bind the named dimensions of a feed.
 
     Raises:
-        FeedError: The shape is not the declared one, or contradicts another feed.
+        FeedError: If the shape differs from the declared one, or contradicts another feed.
     """
     problem = bind_sizes(info.type, value.shape, sizes)
     if problem:

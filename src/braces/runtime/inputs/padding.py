@@ -40,8 +40,8 @@ class Padding:
         """Return the padding that a user requests.
 
         Raises:
-            ProgramError: It is not a dict, or a multiple is not an integer from 1.
-            UnknownNameError: No data have such a dimension.
+            ProgramError: If `pad` is not a dict, or a multiple is not a positive integer.
+            UnknownNameError: If no data has a dimension of this name.
         """
         if pad is not None and not isinstance(pad, Mapping):
             raise ProgramError(
@@ -66,7 +66,8 @@ class Padding:
         """Return a feed with zeros at the ends of axes.
 
         Raises:
-            FeedError: A shape is not the declared one, or no data have one of the dimensions.
+            FeedError: If a shape differs from the declared one, or no data has a padded
+                dimension.
         """
         if not self.multiples:
             return dict(feed)

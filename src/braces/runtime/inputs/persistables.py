@@ -78,7 +78,7 @@ class Run:
         """Return the persistable variables that were read, by name.
 
         Raises:
-            UninitializedError: A variable has no value.
+            UninitializedError: If a variable has no value.
         """
         return _collect_values(infos, self.states, self.scope)
 
@@ -95,7 +95,7 @@ def _to_carrier(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
     """Return a value of the scope in its carrier dtype.
 
     Raises:
-        ShapeError: It does not have the declared dtype.
+        ShapeError: If the dtype differs from the declared one.
     """
     dtype = narrow.get(name)
     if value is None or dtype is None:
@@ -122,7 +122,7 @@ def seed_random_states(names: Iterable[str], seed: Any) -> dict[str, Any]:
     """Return random states by name, as `Executor.init` creates them for this seed.
 
     Raises:
-        ProgramError: The seed is not an integer of 32 bits.
+        ProgramError: If the seed is not a 32-bit integer.
     """
     number = check_seed(seed)
     return {name: np.array([number, 0], np.uint32) for name in names}
@@ -132,7 +132,7 @@ def check_seed(seed: Any) -> np.uint32:
     """Return a validated seed.
 
     Raises:
-        ProgramError: It is not an integer of 32 bits.
+        ProgramError: If the seed is not a 32-bit integer.
     """
     is_integer = type(seed) is int or isinstance(seed, np.integer)
     if not is_integer or not 0 <= seed < 2**32:
@@ -150,7 +150,7 @@ def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
         scope: The scope of the variables.
 
     Raises:
-        UninitializedError: A variable has no value.
+        UninitializedError: If a variable has no value.
     """
     return _collect_values(infos, scope.raws(infos), scope)
 
@@ -177,8 +177,8 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
     share it.
 
     Raises:
-        ShapeError: A value has another type; the error names the variable, its declaration and
-            its value.
+        ShapeError: If the type of a value differs; the error names the variable, its
+            declaration and its value.
     """
     for name, info in infos.items():
         value = values[name]

@@ -38,7 +38,7 @@ class Evaluations:
             feed: By name, or by variable; the run refuses other types.
 
         Raises:
-            VerifyError: The program is not well formed.
+            VerifyError: If the program is not well formed.
         """
         return self._for_feed(cached_inference_form(program), feed)
 

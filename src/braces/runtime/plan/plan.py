@@ -72,8 +72,9 @@ class Plan:
                 kept.
 
         Raises:
-            UnknownNameError: A fetch does not exist.
-            ProgramError: A fetch is a list; a pass failed, or returned another program.
+            UnknownNameError: If a fetch does not exist.
+            ProgramError: If a fetch is a list, or a pass failed or returned a different
+                program.
         """
         names = tuple(fetches)
         definition = definition.with_(main=with_exported(definition.main, names))

@@ -71,7 +71,7 @@ def check_count(what: str, count: Any, least: int) -> None:
     """Refuse arguments that are not a number of runs.
 
     Raises:
-        ProgramError: The argument is not such a number.
+        ProgramError: If `count` is not an integer of at least `least`.
     """
     if type(count) is not int or count < least:
         raise ProgramError(

@@ -62,7 +62,7 @@ class Profile(RunFacts):
                 of the user's program.
 
         Raises:
-            ProgramError: There is no such grouping.
+            ProgramError: If the grouping is unknown.
         """
         return self._works.rows(by)
 
@@ -70,7 +70,7 @@ class Profile(RunFacts):
         """Return the table, of at most `limit` rows.
 
         Raises:
-            ProgramError: There is no such grouping.
+            ProgramError: If the grouping is unknown.
         """
         return self._sheet(by, limit).text()
 
@@ -78,7 +78,7 @@ class Profile(RunFacts):
         """Print the table, in colours on a terminal.
 
         Raises:
-            ProgramError: There is no such grouping.
+            ProgramError: If the grouping is unknown.
         """
         self._sheet(by, limit).print(sys.stdout if file is None else file)
 
@@ -90,7 +90,7 @@ class Profile(RunFacts):
         `.gz`.
 
         Raises:
-            OSError: The folder is missing, full, or must not be written to.
+            OSError: If the folder is missing, full, or not writable.
         """
         trace = build_trace(self.mode, self.device, self._spans, self._levels)
         data = json.dumps(trace, ensure_ascii=False).encode()

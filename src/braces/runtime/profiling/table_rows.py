@@ -69,7 +69,7 @@ class OpCosts:
         """Return the cost of each item, the largest own time first.
 
         Raises:
-            ProgramError: There is no such grouping.
+            ProgramError: If the grouping is unknown.
         """
         if by not in GROUPINGS:
             raise ProgramError(

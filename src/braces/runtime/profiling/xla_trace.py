@@ -47,7 +47,7 @@ def record_trace(modules: Callable[[], Iterable[str]]) -> Generator[list[TraceEv
         modules: Returns the names of the modules to record, at the end.
 
     Raises:
-        RunError: The profiler is in use; a process has only one.
+        RunError: If the profiler is in use; a process has only one.
     """
     events = list[TraceEvent]()
     with TemporaryDirectory(prefix="braces-profile-") as folder:

@@ -18,7 +18,7 @@ def check_size(shape: Sequence[int]) -> None:
     """Check that an array is small enough for constant folding.
 
     Raises:
-        Unknown: It is too large.
+        Unknown: If the array is too large.
     """
     if prod(shape) > MOST_ELEMENTS:
         raise NotConstant

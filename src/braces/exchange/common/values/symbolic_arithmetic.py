@@ -28,7 +28,7 @@ def as_integer(x: Number) -> Number:
     """Convert a float without a fraction to an integer, for arithmetic with sizes.
 
     Raises:
-        Unknown: It is not an integer.
+        Unknown: If the value is not an integer.
     """
     if not isinstance(x, float):
         return x
@@ -106,7 +106,7 @@ def same(x: Number, y: Number) -> bool:
     """Return whether two values are equal, for all values of the sizes.
 
     Raises:
-        Unknown: The result depends on the sizes.
+        Unknown: If the result depends on the sizes.
     """
     if not symbolic(x, y):
         return bool(x == y)
@@ -122,7 +122,7 @@ def below(x: Number, y: Number) -> bool:
     """Return whether `x < y`, for all values of the sizes.
 
     Raises:
-        Unknown: The result depends on the sizes.
+        Unknown: If the result depends on the sizes.
     """
     if not symbolic(x, y):
         return bool(x < y)

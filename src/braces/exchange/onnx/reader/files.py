@@ -25,9 +25,9 @@ def load(source: Any) -> tuple[Any, str, Path | None]:
         source: A path, or a `ModelProto`.
 
     Raises:
-        FileFormatError: The file is not a model.
-        OSError: There is no such file, or it cannot be read.
-        ProgramError: `source` is neither.
+        FileFormatError: If the file is not a model.
+        OSError: If the file does not exist, or it cannot be read.
+        ProgramError: If `source` is neither a model nor a path.
     """
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
@@ -59,8 +59,8 @@ def admit(model: Any, file: str) -> dict[str, int]:
     """Return the opset versions of a model.
 
     Raises:
-        FileFormatError: It has no graph, has names that are not UTF-8, or is older than the
-            oldest supported version.
+        FileFormatError: If the model has no graph, has names that are not UTF-8, or is older
+            than the oldest supported version.
     """
     check_texts(model, file)
     if not model.HasField("graph"):

@@ -69,13 +69,13 @@ def from_onnx(
         outputs, and the values of its parameters by name, for `scope.update`.
 
     Raises:
-        FileFormatError: The file is not a model.
-        ProgramError: The model has unsupported nodes; the message lists all of them. Or there
-            are more examples than inputs.
-        FeedError: An example cannot be converted to the dtype of its input.
-        ShapeError: An example has another number of axes than its input.
-        UnknownNameError: The model has no such input, or no such size.
-        OSError: There is no such file.
+        FileFormatError: If the file is not a model.
+        ProgramError: If the model has unsupported nodes (the message lists all of them), or
+            there are more examples than inputs.
+        FeedError: If an example cannot be converted to the dtype of its input.
+        ShapeError: If the rank of an example differs from that of its input.
+        UnknownNameError: If the model has no input or no size of a given name.
+        OSError: If the file does not exist.
 
     Example:
         >>> import braces as br, numpy as np, onnx.parser
@@ -163,7 +163,7 @@ def _updates(proto: Any, file: str) -> dict[str, str]:
     """Return the outputs that are the next values of initializers, by the names of these.
 
     Raises:
-        FileFormatError: The metadata contains an unknown name.
+        FileFormatError: If the metadata contains an unknown name.
     """
     text = next((entry.value for entry in proto.metadata_props if entry.key == UPDATES), "{}")
     weights = {tensor.name for tensor in proto.graph.initializer}

@@ -109,7 +109,7 @@ class OnnxReader:
         """Check the number of nodes after expansion, before any is read.
 
         Raises:
-            Endless: There are too many, or a function calls itself.
+            Endless: If there are too many nodes, or a function calls itself.
         """
         self._check_work(NodeCounter(self.functions).of(nodes))
 
@@ -355,7 +355,7 @@ class OnnxReader:
         """Return a value by constant folding, or `None`.
 
         Raises:
-            NeedsValue: It depends on inputs whose examples are available.
+            NeedsValue: If the value depends on inputs whose examples are available.
         """
         roots = set[str]()
         constant = self._follow(names, name, LONGEST_CHAIN, roots)

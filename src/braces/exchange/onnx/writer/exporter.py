@@ -61,11 +61,11 @@ def to_onnx(
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
 
     Raises:
-        ProgramError: ONNX lacks operators that the program needs; the message lists all of
+        ProgramError: If ONNX lacks operators that the program needs; the message lists all of
             them.
-        UnknownNameError: A fetch or a size does not exist.
-        UninitializedError: A persistable variable has no value.
-        OSError: The folder is missing, full, or not writable.
+        UnknownNameError: If a fetch or a size does not exist.
+        UninitializedError: If a persistable variable has no value.
+        OSError: If the folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile, braces as br, onnxruntime

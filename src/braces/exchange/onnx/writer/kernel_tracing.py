@@ -66,7 +66,7 @@ class KernelExporter:
         """Export the equations of a jaxpr; return the names of its results.
 
         Raises:
-            Cannot: A primitive has no rule.
+            Cannot: If a primitive has no rule.
         """
         names: dict[Any, str] = dict(zip(jaxpr.invars, inputs, strict=True))
         names.update(
@@ -114,7 +114,7 @@ def write_kernel(g: OnnxGraph, op: Op) -> Mapping[str, Sequence[str]]:
     """Export the kernel of an operator; return the names of its outputs by slot.
 
     Raises:
-        Cannot: It contains an unsupported primitive.
+        Cannot: If the kernel contains an unsupported primitive.
     """
     definition = OPS.get(op.type)
     types = {slot: [g.type(name) for name in names] for slot, names in op.inputs.items()}

@@ -36,7 +36,7 @@ class Problems:
         """Raise an error that lists all unsupported operators.
 
         Raises:
-            ProgramError: There is one.
+            ProgramError: If an operator is unsupported.
         """
         if not self.found:
             return

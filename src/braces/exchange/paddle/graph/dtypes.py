@@ -19,7 +19,7 @@ def dtype_named(code: int) -> DType:
     """Return the dtype of a dtype code of Paddle.
 
     Raises:
-        DTypeError: Braces has no such dtype; strings, for example.
+        DTypeError: If Braces has no corresponding dtype, as for strings.
     """
     if code not in _NAMES:
         raise DTypeError(f"unsupported Paddle dtype code {code}.")

@@ -167,8 +167,8 @@ class BlockScope:
         """Return the current value of a name.
 
         Raises:
-            Missing: The operator that writes it could not be read.
-            ProgramError: It is read before it is written.
+            Missing: If the operator that writes it could not be read.
+            ProgramError: If the name is read before it is written.
         """
         current = self.find(name)
         if current is None:

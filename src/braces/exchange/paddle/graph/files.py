@@ -59,7 +59,7 @@ class Files:
         """Return the blocks of the program.
 
         Raises:
-            FileFormatError: It is not a program.
+            FileFormatError: If the file is not a program.
         """
         return read_description(read_bounded(self.program, LARGEST_PROGRAM), self.program.name)
 
@@ -72,7 +72,7 @@ class Files:
         """Yield the arrays of these names.
 
         Raises:
-            FileFormatError: The files do not match, or are outside the folder.
+            FileFormatError: If the files do not match, or are outside the folder.
         """
         if self.arrays is None:
             yield from ((name, self._alone(name)) for name in names)
@@ -124,8 +124,8 @@ def find_files(path: Path) -> Files:
     """Return the files of the program in a folder, or of a program file.
 
     Raises:
-        FileFormatError: There is none, or more than one.
-        OSError: There is no such folder.
+        FileFormatError: If the folder has no program, or more than one.
+        OSError: If the folder does not exist.
     """
     if path.is_dir():
         return _in_folder(path)
@@ -219,7 +219,7 @@ class _Stream:
         """Check that nothing is left.
 
         Raises:
-            FileFormatError: There are more bytes.
+            FileFormatError: If bytes remain.
         """
         if self.left:
             raise FileFormatError(
@@ -231,7 +231,7 @@ class _Stream:
         """Return the next array.
 
         Raises:
-            FileFormatError: There is none.
+            FileFormatError: If no array remains.
         """
         try:
             self._version(name)

@@ -72,7 +72,7 @@ class PaddleOp:
         """Return an attribute that is an axis; negative ones count from the end.
 
         Raises:
-            ProgramError: There is no such axis.
+            ProgramError: If the axis is out of range.
         """
         axis_ = self.attr(name, default)
         if not isinstance(axis_, int) or not -rank <= axis_ < max(rank, 1):
@@ -93,7 +93,7 @@ class PaddleOp:
         """Return the first name in a slot.
 
         Raises:
-            ProgramError: There is none.
+            ProgramError: If the slot is empty.
         """
         if not self.has(slot):
             self.refuse(f"missing input `{slot}`")
@@ -123,7 +123,7 @@ class PaddleOp:
         """Return an input that is ragged sequences.
 
         Raises:
-            ProgramError: It is a plain array.
+            ProgramError: If the input is a dense array.
         """
         value_ = self.value(slot)
         if not isinstance(value_, RaggedSequences):
@@ -180,7 +180,7 @@ class PaddleOp:
         """Return a number from an attribute, or from an input that must be known.
 
         Raises:
-            ProgramError: It depends on the feeds of a run.
+            ProgramError: If the number depends on the feeds of a run.
         """
         if not tensor or not self.has(tensor):
             return self.attr(attr, default)

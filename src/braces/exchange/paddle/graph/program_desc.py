@@ -85,7 +85,7 @@ def read_description(data: bytes, file: str) -> Sequence[PaddleBlock]:
     """Return the blocks of a program, the main one first.
 
     Raises:
-        FileFormatError: The bytes are not a Paddle program.
+        FileFormatError: If the bytes are not a Paddle program.
     """
     desc = _parse(pb.ProgramDesc(), data, f"{file} is not a Paddle program")
     if not desc.blocks:
@@ -102,7 +102,7 @@ def read_tensor_header(data: bytes, file: str) -> Tensor:
     """Parse the header of an array.
 
     Raises:
-        FileFormatError: The bytes are not a header.
+        FileFormatError: If the bytes are not a header.
     """
     desc = _parse(pb.TensorDesc(), data, f"{file} has no valid Paddle arrays")
     return Tensor(desc.data_type, tuple(desc.dims))

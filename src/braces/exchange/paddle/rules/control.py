@@ -32,7 +32,7 @@ def owned_block(node: PaddleOp) -> int:
     """Return the index of the block that an operator owns.
 
     Raises:
-        ProgramError: It owns none.
+        ProgramError: If the operator owns no block.
     """
     blocks_ = node.op.blocks.get("sub_block", ())
     if len(blocks_) != 1:
@@ -227,7 +227,7 @@ def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
     """Return the values of names after a conditional block.
 
     Raises:
-        ProgramError: A name has a value only if the condition holds.
+        ProgramError: If a name is bound only if the condition holds.
     """
     if case.before is None:
         raise ProgramError(

@@ -75,7 +75,7 @@ def slice_element(node: PaddleOp) -> Var:
     """Return one element by a slice.
 
     Raises:
-        ProgramError: The slice selects more than one.
+        ProgramError: If the slice selects more than one element.
     """
     if not node.attr("decrease_axis"):
         node.refuse(

@@ -23,7 +23,7 @@ def dtype_from(torch_dtype: Any) -> DType:
     """Return the dtype of a torch dtype.
 
     Raises:
-        DTypeError: Braces has no such dtype.
+        DTypeError: If Braces has no corresponding dtype.
     """
     return dtype_of(str(torch_dtype).removeprefix("torch."))
 
@@ -40,7 +40,7 @@ def array_from(tensor: Any) -> Array:
     """Return the array of a tensor.
 
     Raises:
-        DTypeError: Braces has no such dtype.
+        DTypeError: If Braces has no corresponding dtype.
     """
     dtype = dtype_from(tensor.dtype)
     detached = tensor.detach().cpu()

@@ -73,7 +73,7 @@ class Storage:
         """Return all numbers of the storage in order.
 
         Raises:
-            ProgramError: No tensor of the export fills the storage.
+            ProgramError: If no tensor of the export covers the storage.
         """
         if self.filled is None:
             raise ProgramError(

@@ -59,7 +59,7 @@ class Symbols:
         """Convert a size of torch: a number, or a polynomial over symbols.
 
         Raises:
-            ShapeError: It uses unsupported arithmetic, or a symbol of unknown size.
+            ShapeError: If the size uses unsupported arithmetic, or a symbol of unknown size.
         """
         return said if isinstance(said, int) else self._from(said.node.expr, said)
 

@@ -78,12 +78,12 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
         One variable, or a tuple of several.
 
     Raises:
-        ProgramError: The program has no fetches, is this one, or a required feed has no value;
-            or it updates a state, and is called in a loop or for the second time.
-        UnknownNameError: It has no such feed or variable.
-        DTypeError: A value has another dtype than the feed.
-        ShapeError: The shape of a value does not match the feed.
-        DuplicateNameError: This program has another parameter of the same name.
+        ProgramError: If the program has no fetches, is this program, or a required feed has no
+            value; or it updates a state, and is called in a loop or for the second time.
+        UnknownNameError: If the program has no feed or variable of this name.
+        DTypeError: If the dtype of a value differs from that of the feed.
+        ShapeError: If the shape of a value does not match the feed.
+        DuplicateNameError: If this program has another parameter of the same name.
 
     Example:
         >>> import braces as br

@@ -63,7 +63,7 @@ def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
     """Return the variables of a call by the names of the variables of the first call.
 
     Raises:
-        ProgramError: An argument that is not a variable differs.
+        ProgramError: If an argument that is not a variable differs.
     """
     try:
         new = match_structure(before, now, "", "", "")
@@ -159,10 +159,10 @@ def shared(
         recompute: Save no residuals of the block and recompute it in the gradient.
 
     Raises:
-        ProgramError: It is not a function, or the name is invalid; in a call, arguments other
-            than variables differ from those of the first call.
-        DTypeError: In a call, a variable has another dtype than in the first call.
-        ShapeError: In a call, the block cannot be run on these shapes.
+        ProgramError: If the argument is not a function, or the name is invalid; in a call,
+            arguments other than variables differ from those of the first call.
+        DTypeError: If the dtype of a variable in a call differs from that in the first call.
+        ShapeError: If the shapes in a call are invalid for the block.
 
     Example:
         >>> import braces as br

@@ -48,11 +48,11 @@ def _complete_docstring(
         arguments += f"\n    dtype: {DTYPE}"
     if not errors and set(ranges.values()) == {(0.0, math.inf)}:
         every = len(names) > 1 and set(names) == set(ranges)
-        what = "A parameter" if every else " or ".join(f"`{name}`" for name in ranges)
+        what = "a parameter" if every else " or ".join(f"`{name}`" for name in ranges)
         title = "\n\nRaises:"
-        errors = f"\n    ProgramError: {what} is a number that is not above 0."
+        errors = f"\n    ProgramError: If {what} is a number that is not positive."
         if len(names) > 1:
-            errors += "\n    ShapeError: The parameters do not broadcast."
+            errors += "\n    ShapeError: If the parameters do not broadcast."
     cls.__doc__ = arguments + title + errors + example + rest
 
 
@@ -133,7 +133,7 @@ class Distribution(ABC):
             name: The name of the block, which determines its random bits.
 
         Raises:
-            ProgramError: The distribution has no reparameterized draws.
+            ProgramError: If the distribution has no reparameterized samples.
         """
         if not self.has_rsample:
             raise self.without_gradient()
@@ -165,7 +165,7 @@ class Distribution(ABC):
             value: Numbers that broadcast with `batch_shape`.
 
         Raises:
-            ProgramError: There is no closed form.
+            ProgramError: If no closed form exists.
         """
         return self._block("cdf", lambda: self.formed("cdf", value))
 
@@ -178,7 +178,7 @@ class Distribution(ABC):
                 give NaN.
 
         Raises:
-            ProgramError: There is no closed form.
+            ProgramError: If no closed form exists.
         """
         return self._block("icdf", lambda: self.formed("icdf", value))
 
@@ -209,7 +209,7 @@ class Distribution(ABC):
         """The mean of `-log_prob`, [*batch_shape], in nats.
 
         Raises:
-            ProgramError: There is no closed form.
+            ProgramError: If no closed form exists.
         """
         return self._block("entropy", lambda: self._expand_to("entropy", self.batch_shape))
 

@@ -49,7 +49,8 @@ def lbfgs(
         name: Prefix of the names of its states.
 
     Raises:
-        ProgramError: There is neither a learning rate nor a search, or a number is below 1.
+        ProgramError: If both the learning rate and the line search are missing, or a number is
+            below 1.
 
     Example:
         >>> import braces as br

@@ -134,8 +134,8 @@ def from_optax(
         name: Prefix of the names of its states; `optax` by default.
 
     Raises:
-        ProgramError: It is not a transformation. When it is built: it fails, reads concrete
-            values, or uses a primitive of JAX without a corresponding operator.
+        ProgramError: If `tx` is not a transformation. When it is built: if it fails, reads
+            concrete values, or uses a primitive of JAX without a corresponding operator.
 
     Example:
         >>> import braces as br

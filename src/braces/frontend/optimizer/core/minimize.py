@@ -58,8 +58,9 @@ class Optimizer(RecordedCall):
             Each updated parameter and its gradient before any clipping.
 
         Raises:
-            GradientError: The loss is not a float scalar, or depends on none of the parameters.
-            ProgramError: A parameter is frozen, or has an optimizer already.
+            GradientError: If the loss is not a float scalar, or depends on none of the
+                parameters.
+            ProgramError: If a parameter is frozen, or has an optimizer already.
 
         Example:
             >>> import braces as br
@@ -92,7 +93,7 @@ class Optimizer(RecordedCall):
             Each parameter and the variable of its next value.
 
         Raises:
-            ProgramError: A key is not a trainable parameter or has an optimizer already, or
+            ProgramError: If a key is not a trainable parameter or has an optimizer already, or
                 this chain lacks a learning rate.
         """
         refuse_scaling("apply_gradients", self, "Use minimize(loss), which scales the loss.")

@@ -32,7 +32,7 @@ class RecordedCall:
         """Return the recorded call, which another process repeats.
 
         Raises:
-            ProgramError: No call is recorded, or it has a function that cannot be imported.
+            ProgramError: If no call is recorded, or it has a function that cannot be imported.
         """
         if self._call is None:
             raise ProgramError(
@@ -77,7 +77,7 @@ def _check_importable(function: FunctionType, owner: RecordedCall) -> None:
     """Refuse a function that another process cannot import by its name.
 
     Raises:
-        ProgramError: It is a lambda, or is defined in another function.
+        ProgramError: If the function is a lambda, or is defined in another function.
     """
     target: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):

@@ -69,8 +69,8 @@ class Schedule(RecordedCall):
             dtype: The dtype of the result.
 
         Raises:
-            DTypeError: The counts are not integers, or `dtype` is not a real float.
-            ProgramError: The function cannot be traced.
+            DTypeError: If the counts are not integers, or `dtype` is not a real float.
+            ProgramError: If the function cannot be traced.
         """
         if program_in_with() is None and not isinstance(count, Var):
             return evaluate_schedule(self, count, dtype)
@@ -267,7 +267,7 @@ def warmup_cosine_decay_schedule(
         exponent: Exponent of the wave.
 
     Raises:
-        ProgramError: `decay_steps` does not exceed the warm-up.
+        ProgramError: If `decay_steps` does not exceed the warm-up.
     """
     if not 0 <= warmup_steps < decay_steps:
         raise ProgramError(
@@ -294,7 +294,8 @@ def piecewise_constant_schedule(
         boundaries_and_scales: Boundary and factor: `{1000: 0.1, 2000: 0.1}`.
 
     Raises:
-        ProgramError: A boundary is not an integer, or a factor is not a number or is negative.
+        ProgramError: If a boundary is not an integer, or a factor is not a number or is
+            negative.
     """
     name, scale_by_boundary = "piecewise_constant_schedule", dict(boundaries_and_scales or {})
     scales = {
@@ -323,7 +324,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
         boundaries: The first step of each schedule but the first.
 
     Raises:
-        ProgramError: The boundaries do not increase, or their number does not match the
+        ProgramError: If the boundaries do not increase, or their number does not match the
             schedules.
 
     Example:

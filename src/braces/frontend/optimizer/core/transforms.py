@@ -190,7 +190,7 @@ def check_rate(rate: Any) -> LearningRate:
     """Validate a learning rate.
 
     Raises:
-        DTypeError: It is not a learning rate.
+        DTypeError: If the argument is not a learning rate.
     """
     if isinstance(rate, Var) or callable(rate):
         return cast("LearningRate", rate)
@@ -210,7 +210,7 @@ def check_mask(mask: Mask) -> Mask:
     """Validate a mask.
 
     Raises:
-        ProgramError: It is not callable.
+        ProgramError: If the mask is not callable.
     """
     if mask is not None and not callable(mask):
         raise ProgramError(

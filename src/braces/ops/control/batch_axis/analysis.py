@@ -113,7 +113,7 @@ class BatchAxisAnalysis(TransferFunctions):
         """Interpret operators of a block in order, and add the kinds of their outputs to it.
 
         Raises:
-            ProgramError: An operator mixes rows, or may do so.
+            ProgramError: If an operator mixes batch elements, or may do so.
         """
         for op in ops:
             self.step(op, block)
@@ -122,7 +122,7 @@ class BatchAxisAnalysis(TransferFunctions):
         """Interpret one operator, add the kinds of its outputs, and return its own.
 
         Raises:
-            ProgramError: It mixes rows, or may do so.
+            ProgramError: If the operator mixes batch elements, or may do so.
         """
         op_axes = self.transfer(op, block.types, block.kinds)
         block.kinds |= self.output_kinds(op_axes, block.types)
@@ -169,7 +169,7 @@ class BatchAxisAnalysis(TransferFunctions):
         """Join the kinds of an edge's source into those of its target.
 
         Raises:
-            ProgramError: An axis is a batch axis in one and not in the other.
+            ProgramError: If an axis is a batch axis of one value and not of the other.
         """
         block = construct.blocks[edge.block]
         shape = shape_of(block.types[edge.target])

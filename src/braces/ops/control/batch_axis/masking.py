@@ -58,7 +58,7 @@ def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
         op: The branch; returned as it is if it is masked already.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
+        ProgramError: If an operator that mixes batch elements does not support a mask.
     """
     view = PartitionView.of(op)
     if view.masked:
@@ -82,7 +82,7 @@ def analyze_row_axes(table: SymbolTable, rows: Size, places: RowAxes) -> AxisKin
         places: The row axes of its parameters.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
+        ProgramError: If an operator that mixes batch elements does not support a mask.
     """
     block = initial_state(table, places)
     BatchAxisAnalysis(rows, resolve=table.unifier.resolve).run(table.ops, block)
@@ -109,7 +109,7 @@ def mask_rows(
             Valid rows come first, and there is at least one.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
+        ProgramError: If an operator that mixes batch elements does not support a mask.
     """
     analysis = BatchAxisAnalysis(rows, bool(count), resolve=table.unifier.resolve)
     rule = _MaskInserter(program, rows, valid, count).mask

@@ -41,7 +41,7 @@ def guard_padding_iterations(
         count: The variable of the number of valid rows.
 
     Raises:
-        ProgramError: The loop may end early, or carries a list.
+        ProgramError: If the loop may end early, or carries a list.
     """
     op = view.origin
     if view.condition is not None or view.count is not None:

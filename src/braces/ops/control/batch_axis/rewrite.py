@@ -49,7 +49,7 @@ def rewrite_block(
         rule: The rewrite rule.
 
     Raises:
-        ProgramError: An operator mixes rows, or may do so.
+        ProgramError: If an operator mixes batch elements, or may do so.
     """
     block = initial_state(table, places)
     analysis.run(table.ops, block)

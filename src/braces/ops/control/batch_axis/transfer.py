@@ -56,7 +56,7 @@ class TransferFunctions:
         """Return the axis kinds of an operator.
 
         Raises:
-            ProgramError: It mixes rows, or may do so.
+            ProgramError: If the operator mixes batch elements, or may do so.
         """
         definition = OPS.get(op.type)
         has_rows = any(AxisKind.BATCH in kinds.get(name, ()) for name in op.reads())
@@ -112,7 +112,7 @@ class TransferFunctions:
         """Reject an operator that mixes rows.
 
         Raises:
-            ProgramError: It does.
+            ProgramError: If the operator mixes batch elements.
         """
         op, axes = op_axes.op, op_axes.axes
         for axis in op_axes.inputs:

@@ -174,7 +174,7 @@ def build_custom_gradient(
     """Append an operator that gives values a custom gradient; return its outputs.
 
     Raises:
-        BracesError: The gradient does not fit.
+        BracesError: If the gradient does not match the function.
     """
     operands = CustomGradientView.operands(values, inputs)
     return apply(CUSTOM_GRADIENT, operands, CustomGradientView.attributes(gradient))["out"]
@@ -186,7 +186,7 @@ def build_loop(
     """Append a loop with these memories and scanned inputs.
 
     Raises:
-        BracesError: Its blocks and inputs do not fit.
+        BracesError: If the blocks and inputs do not match.
     """
     carried = (MemoryView(item.init.name, item.param, item.next) for item in memories)
     scanned = (Slice(item.source.name, item.param) for item in slices)
@@ -217,7 +217,7 @@ def build_loop_around(
         sliced: The scanned arrays, in order.
 
     Raises:
-        BracesError: Its blocks and inputs do not fit.
+        BracesError: If the blocks and inputs do not match.
     """
     memories = zip(init, loop.memories, strict=True)
     slices = zip(sliced, loop.slices, strict=True)
@@ -232,7 +232,7 @@ def build_switch(index: Var, cases: Sequence[Body], total: bool) -> tuple[Var, .
     """Append a switch with these cases; return its outputs.
 
     Raises:
-        BracesError: They do not fit together.
+        BracesError: If the cases and inputs do not match.
     """
     attrs = SwitchView.attributes(cases, total)
     op, var = _last_op(apply("switch", SwitchView.operands(index), attrs))
@@ -250,7 +250,7 @@ def build_partition(
     """Append a partitioned branch; return its outputs: rows, then `sums` sums.
 
     Raises:
-        BracesError: Cases, masks and rows do not fit together.
+        BracesError: If the cases, masks and inputs do not match.
     """
     attrs = PartitionView.attributes(cases, counts, len(cases[-1].results) - sums, compact)
     op, var = _last_op(apply("partition", PartitionView.operands(masks, rows), attrs))
@@ -273,7 +273,7 @@ def append_construct(program: Builder, op: Op) -> tuple[Op, Mapping[str, Var]]:
         The operator with outputs, and their variables by name.
 
     Raises:
-        BracesError: Its blocks and inputs do not fit.
+        BracesError: If the blocks and inputs do not match.
     """
     operands = {
         slot: tuple(visible_var(program, program.current, name) for name in names)

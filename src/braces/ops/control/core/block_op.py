@@ -220,7 +220,7 @@ class BlockOp(OpDef, ABC):
         """Return the required signature of each sub-block by label, for these input types.
 
         Raises:
-            BracesError: Attributes, inputs or blocks violate a requirement of the operator.
+            BracesError: If attributes, inputs or blocks violate a requirement of the operator.
         """
 
     @abstractmethod

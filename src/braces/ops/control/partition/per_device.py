@@ -150,7 +150,7 @@ class _BlockAnalysis:
         """Build the record of a block after the batch axis analysis.
 
         Raises:
-            BracesError: An operator in it mixes rows.
+            BracesError: If an operator in the branch mixes batch elements.
         """
         transfer, types, kinds = rows.analysis.transfer, block.types, block.kinds
         reductions = {op.name for op in body.ops if transfer(op, types, kinds).reduced()}

@@ -79,7 +79,7 @@ def number_draws(
         numbers: Returns the variable of the row numbers; called if needed.
 
     Raises:
-        ProgramError: Another operator mixes rows in a way that has no mask.
+        ProgramError: If an operator that mixes batch elements does not support a mask.
     """
     if not any(_is_random(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
         return

@@ -21,7 +21,7 @@ def dtype_named(code: int) -> DType:
     """Return the dtype of a dtype code of ONNX.
 
     Raises:
-        DTypeError: Braces has no such dtype; strings, for example.
+        DTypeError: If Braces has no corresponding dtype, as for strings.
     """
     codes = onnx.TensorProto.DataType
     if code not in codes.values():
@@ -45,8 +45,8 @@ def array_of(tensor: Any) -> Array:
     """Return the array of a tensor.
 
     Raises:
-        DTypeError: Braces has no such dtype.
-        ProgramError: Its number of elements does not match its shape.
+        DTypeError: If Braces has no corresponding dtype.
+        ProgramError: If the number of elements does not match the shape.
     """
     dtype = dtype_named(tensor.data_type)
     try:
@@ -62,8 +62,8 @@ def densify(sparse: Any) -> Array:
     """Return the dense array of a sparse tensor.
 
     Raises:
-        DTypeError: Braces has no such dtype.
-        ProgramError: An index is out of bounds, or the array is too large.
+        DTypeError: If Braces has no corresponding dtype.
+        ProgramError: If an index is out of bounds, or the array is too large.
     """
     values, positions = array_of(sparse.values), array_of(sparse.indices)
     shape = tuple(sparse.dims)

@@ -31,11 +31,11 @@ def read_examples(graph: Any, samples: Examples | None) -> dict[str, Any]:
         samples: Values by name, or in the order of the inputs; `None` in a list leaves one out.
 
     Raises:
-        UnknownNameError: The model has no such input.
-        ProgramError: `samples` is neither a mapping nor a list, or has more values than
-            the model has inputs.
-        FeedError: A value does not become an array of the declared dtype.
-        ShapeError: A value has another number of axes than the input.
+        UnknownNameError: If the model has no input of a given name.
+        ProgramError: If `samples` is neither a mapping nor a list, or has more values than the
+            model has inputs.
+        FeedError: If a value cannot be converted to the declared dtype.
+        ShapeError: If the rank of a value differs from that of the input.
     """
     types = {entry.name: entry.type for entry in graph.input}
     examples = _by_name(graph, samples)

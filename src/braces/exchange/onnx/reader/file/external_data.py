@@ -22,7 +22,7 @@ def load_external_data(model: Any, folder: Path | None) -> None:
         folder: Its folder; `None` if it was not read from a file.
 
     Raises:
-        FileFormatError: There is no such file, or it is outside the folder.
+        FileFormatError: If a file does not exist, or is outside the folder.
     """
     for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:

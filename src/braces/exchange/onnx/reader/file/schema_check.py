@@ -14,7 +14,7 @@ def check_texts(model: Any, file: str) -> None:
     """Refuse a model with names that are not UTF-8: protobuf accepts any bytes.
 
     Raises:
-        FileFormatError: There is such a name.
+        FileFormatError: If a name is not valid UTF-8.
     """
     for message in _messages(model):
         for field in _fields(message.DESCRIPTOR)[0]:
@@ -82,7 +82,7 @@ def attributes_of(proto: Any, version: int) -> Mapping[str, Any]:
     Attributes that the schema does not contain are ignored.
 
     Raises:
-        ProgramError: An attribute has the wrong type, or a required one is missing.
+        ProgramError: If an attribute has the wrong type, or a required one is missing.
     """
     schema = schema_of(proto.op_type, version, proto.domain)
     schemas = None if schema is None else schema.attributes

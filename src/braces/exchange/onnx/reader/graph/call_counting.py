@@ -32,7 +32,7 @@ class NodeCounter:
         """Return the number of nodes after expansion.
 
         Raises:
-            Endless: A function calls itself, or the nesting is too deep.
+            Endless: If a function calls itself, or the nesting is too deep.
         """
         total = 0
         for node in nodes:

@@ -65,7 +65,7 @@ def shape_of(value: Value) -> tuple[Size, ...]:
     """Return the shape of a value.
 
     Raises:
-        Unknown: It has no shape, or no known one.
+        Unknown: If the value has no shape, or an unknown one.
     """
     if isinstance(value, Constant):
         return value.array.shape
@@ -125,7 +125,7 @@ def whole_numbers(array: Array) -> list[int]:
     """Return the integers of an array of axes, indices or bounds.
 
     Raises:
-        Unknown: There is a symbolic size among them.
+        Unknown: If a number is a symbolic size.
     """
     items = array.ravel().tolist()
     if any(isinstance(item, Dim) for item in items):

@@ -61,7 +61,7 @@ def call_node(names: GraphScope, proto: Any, function: Any) -> OnnxNode:
     """Return a node that calls a function of the model.
 
     Raises:
-        ProgramError: It has more inputs or outputs than the function.
+        ProgramError: If the node has more inputs or outputs than the function.
     """
     for what in ("input", "output"):
         count, limit = len(getattr(proto, what)), len(getattr(function, what))

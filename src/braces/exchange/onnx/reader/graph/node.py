@@ -95,8 +95,8 @@ class GraphScope:
         """Return the value of a name.
 
         Raises:
-            Missing: The node that produces it could not be read.
-            ProgramError: It is read before its definition.
+            Missing: If the node that produces it could not be read.
+            ProgramError: If the name is read before its definition.
         """
         scope = defining_scope(self, name)
         if scope is None:
@@ -155,7 +155,7 @@ class OnnxNode:
         """Return the node of a record.
 
         Raises:
-            ProgramError: Its attributes, or its numbers of inputs and outputs, violate the
+            ProgramError: If the attributes, or the numbers of inputs and outputs, violate the
                 schema of the operator.
         """
         version = names.versions.get(proto.domain or ONNX_DOMAIN, 1)
@@ -199,7 +199,7 @@ class OnnxNode:
         """Return an attribute that is an axis; negative ones count from the end.
 
         Raises:
-            ProgramError: There is no such axis.
+            ProgramError: If the axis is out of range.
         """
         axis_ = int(self.attr(name, default))
         if not -rank <= axis_ < max(rank, 1):
@@ -269,7 +269,7 @@ class OnnxNode:
             what: The meaning of the input, for messages.
 
         Raises:
-            ProgramError: It depends on the feeds of a run.
+            ProgramError: If the input depends on the feeds of a run.
         """
         constant = self.maybe_known(at)
         if constant is None:

@@ -48,7 +48,7 @@ def split_parts(names: GraphScope, name: str) -> list[Part]:
     """Return the numbers of a scalar or vector, one by one.
 
     Raises:
-        ProgramError: It has more axes, an unknown length, or too many numbers.
+        ProgramError: If the value has rank above 1, an unknown length, or too many numbers.
     """
     known = names.runner.known_value(names, name)
     if known is not None:

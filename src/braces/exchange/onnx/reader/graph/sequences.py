@@ -55,7 +55,7 @@ def common_type(runner: NodeReader, values: Sequence[Value]) -> TensorType:
     """Return the common type of the values of a sequence that is not empty.
 
     Raises:
-        DTypeError: They are of several types.
+        DTypeError: If the values differ in type.
     """
     types = [tensor_type(runner.lift(value)) for value in values]
     unifier = current_program().current.unifier
@@ -89,7 +89,7 @@ def lift_as(runner: NodeReader, value: Value, type_: Type) -> Var:
     """Return a value as a variable: an array, or a list if the type is one.
 
     Raises:
-        ProgramError: The value is a sequence and the type an array, or the reverse.
+        ProgramError: If the value is a sequence and the type an array, or the reverse.
     """
     if not isinstance(type_, ListType):
         return runner.lift(value)
@@ -123,7 +123,7 @@ def stack_list(runner: NodeReader, xs: Var) -> Var:
     """Stack a list; lists of equal length get the same size.
 
     Raises:
-        ProgramError: It is in a loop, where the size would differ between iterations.
+        ProgramError: If the list is in a loop, where the size would differ between iterations.
     """
     size = runner.lengths.size(xs)
     if size in runner.lengths.named.values():

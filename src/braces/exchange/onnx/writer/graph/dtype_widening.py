@@ -60,7 +60,7 @@ def computed_in(kind: str, dtype: DType) -> DType:
     """Return the dtype in which an ONNX operator computes for operands of a dtype.
 
     Raises:
-        DTypeError: There is none.
+        DTypeError: If the ONNX operator supports no such dtype.
     """
     name = _SHORT[dtype]
     if name in SUPPORTED.get(kind, _FLOATS):

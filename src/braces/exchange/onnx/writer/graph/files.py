@@ -42,8 +42,8 @@ def write_model(path: str | os.PathLike[str], model: Any, values: Values) -> Non
     """Write a model and its weights atomically.
 
     Raises:
-        ProgramError: ONNX's checker rejects the model: a bug in Braces.
-        OSError: The folder is missing, full, or not writable.
+        ProgramError: If ONNX's checker rejects the model, which is a bug in Braces.
+        OSError: If the folder is missing, full, or not writable.
     """
     refuse_unwritable(path)
     small = sum(value.nbytes for _, value in values) <= MOST_BYTES

@@ -37,7 +37,7 @@ def code_of(dtype: DType) -> int:
     """Return the dtype code of ONNX.
 
     Raises:
-        DTypeError: Its numbers have fewer than 8 bits: few operators of ONNX support them.
+        DTypeError: If the dtype has fewer than 8 bits, which few operators of ONNX support.
     """
     if is_narrow(dtype):
         raise DTypeError(
@@ -255,7 +255,7 @@ class OnnxGraph:
         """Return a size as a vector of one element.
 
         Raises:
-            ShapeError: No input of the model determines it.
+            ShapeError: If no input of the model determines it.
         """
         if isinstance(size, int):
             return self.integers(size)
@@ -356,7 +356,7 @@ def refuse_complex(types: Iterable[Type]) -> None:
     """Raise an error for complex numbers, which few ONNX operators support.
 
     Raises:
-        DTypeError: There is one.
+        DTypeError: If a dtype is complex.
     """
     for type_ in types:
         tensor = type_.element if isinstance(type_, ListType) else type_

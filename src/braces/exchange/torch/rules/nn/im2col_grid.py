@@ -42,7 +42,7 @@ def checked_numbers(sizes: Sequence[Size], what: str) -> list[int]:
     """Check that sizes are numbers.
 
     Raises:
-        ShapeError: One is symbolic.
+        ShapeError: If a size is symbolic.
     """
     known_sizes = [size for size in sizes if isinstance(size, int)]
     if len(known_sizes) != len(sizes):

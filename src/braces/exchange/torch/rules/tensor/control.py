@@ -88,7 +88,7 @@ def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tupl
     """Ordered side effects, which are checks and are dropped.
 
     Raises:
-        ProgramError: It is another operator.
+        ProgramError: If the operator is not a check.
     """
     name = str(operator).removeprefix("aten.").partition(".")[0]
     if name not in ("_linalg_check_errors", "_print", "_assert_async"):

@@ -20,7 +20,7 @@ def mask_indices(mask: Var) -> list[Var]:
     """Return the indices of true elements, an array for each axis.
 
     Raises:
-        ProgramError: The mask is a scalar.
+        ProgramError: If the mask is a scalar.
     """
     if not mask.ndim:
         raise ProgramError(

@@ -98,7 +98,7 @@ def _is_in_bounds(numbers: Var, layout: StorageLayout) -> bool:
     """Return whether a layout is provably in bounds; if not, a run checks it.
 
     Raises:
-        ShapeError: It is provably out of bounds.
+        ShapeError: If the layout is provably out of bounds.
     """
     if 0 in layout.shape:
         return True

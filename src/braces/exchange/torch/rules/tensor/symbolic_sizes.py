@@ -97,7 +97,7 @@ def power(x: Any, y: Any) -> Any:
     """A power of a size.
 
     Raises:
-        Unknown: The exponent is not a natural number.
+        Unknown: If the exponent is not a natural number.
     """
     if isinstance(x, Var) or isinstance(y, Var):
         return arithmetic.power(x, y)

@@ -67,7 +67,7 @@ def labels_of(node: OnnxNode, name: str) -> Array:
     """Return the integer labels of classes.
 
     Raises:
-        ProgramError: They are strings, or fewer than two.
+        ProgramError: If the labels are strings, or fewer than two.
     """
     if node.attr("classlabels_strings"):
         node.refuse(

@@ -141,7 +141,7 @@ class NodeNumbering:
         """Number all nodes.
 
         Raises:
-            ProgramError: Two nodes have one name.
+            ProgramError: If two nodes have the same name.
         """
         tree_names, tree = np.unique(trees, return_inverse=True)
         node_names, name = np.unique(names, return_inverse=True)
@@ -159,7 +159,7 @@ class NodeNumbering:
         """Return the numbers of these nodes.
 
         Raises:
-            ProgramError: There is no such node.
+            ProgramError: If a node does not exist.
         """
         tree, name = _index_of(self.trees, trees), _index_of(self.names, names)
         at = _index_of(self.keys, tree * len(self.names) + name)
