@@ -1,4 +1,4 @@
-"""Composed functions that importers use: layers without parameters, and norms.
+"""Composed functions that importers use: layers without parameters, norms, truncated division.
 
 Each appends several operators. Functions of single operators are in `braces.extend.functions`.
 """
@@ -11,3 +11,7 @@ from braces.frontend.nn.pooling import (
     pool_to_sizes as pool_to_sizes,
 )
 from braces.frontend.recurrent.cell_parts import run_cell as run_cell
+from braces.jaxpr.rules.arithmetic import (
+    truncated_divide as truncated_divide,
+    truncated_remainder as truncated_remainder,
+)

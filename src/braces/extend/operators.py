@@ -27,6 +27,7 @@ from braces.jaxpr.core.equation import (
     eliminate_dead_equations as eliminate_dead_equations,
 )
 from braces.jaxpr.registry import IS_CALLBACK as IS_CALLBACK, REFUSAL_REASONS as REFUSAL_REASONS
+from braces.jaxpr.rules.arithmetic import einsum_terms as einsum_terms
 from braces.jaxpr.trace import TracedFunction as TracedFunction, trace_structs as trace_structs
 from braces.ops.conv_pool.cpu_algorithms import BY_XLA as BY_XLA, dilated_span as dilated_span
 from braces.ops.nn.activation import SELU_ALPHA as SELU_ALPHA, SELU_SCALE as SELU_SCALE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -96,18 +96,35 @@ def integer_power(e: Equation, x: Value) -> Value:
 
 def divide(e: Equation, x: Value, y: Value) -> Var:
     """A quotient; that of integers is truncated towards zero."""
-    left, right = e.lift(x), e.lift(y)
-    if is_float(e.dtype):
-        return emit("divide", left, right)
-    below = emit("floor_divide", left, right)
-    needs_increment = (below * right != left) & ((left < 0) != (right < 0))
-    return below + emit("cast", needs_increment, dtype=e.dtype)
+    return truncated_divide(e.lift(x), e.lift(y))
+
+
+def truncated_divide(x: Var, y: Var) -> Var:
+    """Return a quotient; that of integers is truncated towards zero."""
+    if is_float(x.dtype) or is_float(y.dtype):
+        return emit("divide", x, y)
+    below = emit("floor_divide", x, y)
+    if below.dtype.kind == "u":
+        return below
+    needs_increment = emit("not_equal", below * y, x) & (below < 0)
+    return below + emit("cast", needs_increment, dtype=below.dtype)
 
 
 def remainder(e: Equation, x: Value, y: Value) -> Var:
     """The remainder of a truncating division, with the sign of `x`."""
-    left, right = e.lift(x), e.lift(y)
-    return emit("sign", left) * emit("remainder", emit("abs", left), emit("abs", right))
+    return truncated_remainder(e.lift(x), e.lift(y))
+
+
+def truncated_remainder(x: Var, y: Var) -> Var:
+    """Return the remainder of a truncating division, with the sign of the dividend.
+
+    Its derivative with respect to `x` is 1 everywhere.
+    """
+    if not is_float(x.dtype):
+        return x - truncated_divide(x, y) * y
+    below = x < 0
+    size = emit("remainder", emit("where", below, -x, x), emit("abs", y))
+    return emit("where", below, -size, size)
 
 
 def in_dtype(value: Var, dtype: Any) -> Var:
@@ -183,20 +200,28 @@ def cumulative(op_type: str, e: Equation, x: Value) -> Var:
 
 def contraction(e: Equation, x: Value, y: Value) -> Var:
     """A contraction as an einsum."""
-    (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
-    left, right, fresh = e.lift(x), e.lift(y), map(chr, count(ord("a")))
-    shared = list(zip((*batch_x, *of_x), (*batch_y, *of_y), strict=True))
-    names = [next(fresh) for _ in shared]
-    letters_x = dict(zip((i for i, _ in shared), names, strict=True))
-    letters_y = dict(zip((j for _, j in shared), names, strict=True))
-    terms = [
-        [letters[i] if i in letters else next(fresh) for i in range(var.ndim)]
-        for letters, var in ((letters_x, left), (letters_y, right))
-    ]
-    free_names = [n for term in terms for n in term if n not in names]
-    result = [*names[: len(batch_x)], *free_names]
-    equation = f"{','.join(map(''.join, terms))}->{''.join(result)}"
+    left, right = e.lift(x), e.lift(y)
+    terms, result = einsum_terms(e.params["dimension_numbers"], (left.ndim, right.ndim))
+    equation = f"{','.join(terms)}->{result}"
     return in_dtype(emit("einsum", left, right, equation=equation), e.dtype)
+
+
+def einsum_terms(dimension_numbers: Any, ranks: tuple[int, int]) -> tuple[list[str], str]:
+    """Return the terms of the operands and of the result of a contraction as an einsum.
+
+    Example:
+        >>> einsum_terms((((2,), (1,)), ((0,), (0,))), (3, 3))
+        (['acb', 'abd'], 'acd')
+    """
+    contracted, batch = dimension_numbers
+    letters = map(chr, count(ord("a")))
+    shared = "".join(islice(letters, len(batch[0]) + len(contracted[0])))
+    terms = list[str]()
+    for batch_axes, axes, rank in zip(batch, contracted, ranks, strict=True):
+        names = dict(zip((*batch_axes, *axes), shared, strict=True))
+        terms.append("".join(names[i] if i in names else next(letters) for i in range(rank)))
+    free = "".join(name for name in "".join(terms) if name not in shared)
+    return terms, shared[: len(batch[0])] + free
 
 
 def _rules_of(rule: Callable[..., Value], *kinds: str) -> dict[str, Rule]:

@@ -1,4 +1,4 @@
-"""Operations along axes: sort, top-k and norms."""
+"""Operations along axes: indices, gather, scatter, sort, top-k and norms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.extend import functions as ops
 from braces.extend.building import Var, emit
 from braces.extend.layers import vector_norm
-from braces.extend.types import INT64, Dim
+from braces.extend.types import INT64, Dim, Size
 
 Axes: TypeAlias = "Sequence[int] | int | None"
 
@@ -20,6 +20,50 @@ def normalize_axes(axes: Axes) -> Any:
     if isinstance(axes, int) or axes is None:
         return axes
     return tuple(axes) or None
+
+
+def indices_along(size: Size, axis: int, rank: int) -> Var:
+    """Return the indices 0, 1, … of an axis, shaped to broadcast with an array of this rank."""
+    return ops.reshape(emit("arange", stop=size), (*[1] * axis, size, *[1] * (rank - axis - 1)))
+
+
+def gather_along(x: Var, indices: Var, axis: int) -> Var:
+    """Gather with an index per element along an axis; indices may cover leading parts."""
+    axis %= max(x.ndim, 1)
+    if _covers_other_axes(x, indices, axis):
+        return ops.take_along_axis(x, indices, axis=axis)
+    return ops.gather_nd(x, _index_arrays(indices, axis))
+
+
+def scatter_along(x: Var, indices: Var, updates: Var, axis: int, reduction: str) -> Var:
+    """Scatter with an index per update along an axis; indices may cover leading parts."""
+    axis %= max(x.ndim, 1)
+    if not _covers_other_axes(x, indices, axis):
+        return scatter_nd(x, updates, _index_arrays(indices, axis), reduction)
+    if reduction == "add":
+        return emit("put_along_axis_add", x, indices, updates, axis=axis)
+    return ops.put_along_axis(x, indices, updates, axis=axis, reduction=reduction)
+
+
+def scatter_nd(x: Var, updates: Var, indices: Sequence[Var], reduction: str) -> Var:
+    """Scatter by an index array for each leading axis; a sum has an operator of its own."""
+    if reduction == "add":
+        return ops.scatter_nd_add(x, updates, indices)
+    return ops.scatter_nd(x, updates, indices, reduction=reduction)
+
+
+def _covers_other_axes(x: Var, indices: Var, axis: int) -> bool:
+    """Return whether the indices cover all axes but one."""
+    pairs = enumerate(zip(x.shape, indices.shape, strict=False))
+    return all(i == axis or size == index_size for i, (size, index_size) in pairs)
+
+
+def _index_arrays(indices: Var, axis: int) -> list[Var]:
+    """Return an index array for each axis, from one for a single axis."""
+    return [
+        indices if i == axis else indices_along(size, i, indices.ndim)
+        for i, size in enumerate(indices.shape)
+    ]
 
 
 def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:

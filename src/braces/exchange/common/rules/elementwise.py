@@ -50,27 +50,6 @@ def scale_by(x: Var, factor: float) -> Var:
     return x * (int(factor) if integral else factor)
 
 
-def truncated_divide(x: Var, y: Var) -> Var:
-    """Return the quotient of integers, truncated towards zero."""
-    below = ops.floor_divide(x, y)
-    if x.dtype.kind == "u":
-        return below
-    needs_increment = ops.not_equal(below * y, x) & (below < 0)
-    return below + ops.cast(needs_increment, below.dtype)
-
-
-def truncated_remainder(x: Var, y: Var) -> Var:
-    """Return the remainder of a truncating division, with the sign of the dividend.
-
-    Its derivative with respect to `x` is 1 everywhere.
-    """
-    if not is_float(x.dtype):
-        return x - truncated_divide(x, y) * y
-    below = x < 0
-    size = ops.remainder(ops.where(below, -x, x), ops.abs(y))
-    return ops.where(below, -size, size)
-
-
 def small_power(x: Var, exponent: Any) -> Var | None:
     """Return a power by a dedicated operator, if there is one for this exponent."""
     if isinstance(exponent, Var) or exponent not in (1, 2, 0.5, -1):

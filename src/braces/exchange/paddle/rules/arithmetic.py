@@ -16,6 +16,7 @@ from braces.exchange.common.rules.elementwise import (
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.extend import functions as ops, pointwise
 from braces.extend.building import Var
+from braces.extend.layers import truncated_divide
 from braces.extend.operators import UNARY, derived
 from braces.extend.types import BOOL, INT64, is_float
 
@@ -52,13 +53,6 @@ def binary_rule(function: Function) -> Rule:
         return function(x, align_operand(y, x.ndim, axis))
 
     return rule
-
-
-def divide(x: Var, y: Var) -> Var:
-    """Return a quotient; that of integers is truncated towards zero."""
-    if is_float(x.dtype) or is_float(y.dtype):
-        return ops.divide(x, y)
-    return elementwise.truncated_divide(x, y)
 
 
 def scale(node: PaddleOp) -> Var:
@@ -236,7 +230,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "cast": cast,
     "celu": with_number(ops.celu, "alpha", 1.0),
     "clip": clip,
-    "elementwise_div": binary_rule(divide),
+    "elementwise_div": binary_rule(truncated_divide),
     "elu": with_number(ops.elu, "alpha", 1.0),
     "gelu": lambda node: ops.gelu(
         node.var("X"), approximate=bool(node.attr("approximate", False))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from braces.exchange.common.rules.along_axis import scatter_along, scatter_nd
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.extend import data_dependent, functions as ops
 from braces.extend.building import Var
 from braces.extend.types import INT64
+
+REDUCTIONS = {"assign": "set", "add": "add", "mul": "mul", "multiply": "mul"}
+"""The reductions of a scatter along an axis."""
 
 
 def gather(node: PaddleOp) -> Var:
@@ -41,9 +45,9 @@ def scatter(node: PaddleOp) -> Var:
     x, index, updates = node.var("X"), node.var("Ids"), node.var("Updates")
     index = ops.reshape(index, (index.shape[0],)) if index.ndim else ops.reshape(index, (1,))
     if node.attr("overwrite", True):
-        return ops.scatter_nd(x, updates, [index], reduction="set")
-    cleared = ops.scatter_nd(x, ops.zeros_like(updates), [index], reduction="set")
-    return ops.scatter_nd_add(cleared, updates, [index])
+        return scatter_nd(x, updates, [index], "set")
+    cleared = scatter_nd(x, ops.zeros_like(updates), [index], "set")
+    return scatter_nd(cleared, updates, [index], "add")
 
 
 def scatter_nd_add(node: PaddleOp) -> Var:
@@ -54,12 +58,10 @@ def scatter_nd_add(node: PaddleOp) -> Var:
 
 def put_along(node: PaddleOp) -> Var:
     """A scatter with an index per element along an axis."""
-    x, reductions = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
-                                  "multiply": "multiply"}  # fmt: skip
-    index = cast_to_dtype(node.var("Index"), INT64)
+    x, index = node.var("Input"), cast_to_dtype(node.var("Index"), INT64)
     values = ops.broadcast_to(node.var("Value"), index.shape)
-    way = reductions[node.attr("Reduce", "assign")]
-    return ops.put_along_axis(x, index, values, axis=node.attr("Axis", 0), reduction=way)
+    reduction = REDUCTIONS[node.attr("Reduce", "assign")]
+    return scatter_along(x, index, values, node.attr("Axis", 0), reduction)
 
 
 def where_index(node: PaddleOp) -> Var:

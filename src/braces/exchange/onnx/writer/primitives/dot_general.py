@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import reshape_to
 from braces.extend import dims
+from braces.extend.operators import einsum_terms
 from braces.extend.types import TensorType
 
 
@@ -62,20 +62,11 @@ def _einsum(e: ExportedEquation, x: str, y: str, swapped: bool) -> str:
     ONNX Runtime's einsum crashes if its second operand is empty along its free axes, because it
     divides by their size.
     """
-    (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
-    fresh = map(chr, count(ord("a")))
-    pairs = list(zip((*batch_x, *of_x), (*batch_y, *of_y), strict=True))
-    names = [next(fresh) for _ in pairs]
-    letters_x = dict(zip((i for i, _ in pairs), names, strict=True))
-    letters_y = dict(zip((j for _, j in pairs), names, strict=True))
-    terms = [
-        [letters[i] if i in letters else next(fresh) for i in range(e.type(at).rank)]
-        for at, letters in enumerate((letters_x, letters_y))
-    ]
-    free_names = [name for term in terms for name in term if name not in names]
-    result = "".join([*names[: len(batch_x)], *free_names])
+    terms, result = einsum_terms(
+        e.params["dimension_numbers"], (e.type(0).rank, e.type(1).rank)
+    )
     order = slice(None, None, -1 if swapped else 1)
-    equation = f"{','.join(map(''.join, terms[order]))}->{result}"
+    equation = f"{','.join(terms[order])}->{result}"
     return e.same("Einsum", *(x, y)[order], equation=equation)
 
 

@@ -14,13 +14,12 @@ from braces.exchange.common.rules.elementwise import (
     cast_to_dtype,
     invert_bits,
     small_power,
-    truncated_divide,
-    truncated_remainder,
 )
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
 from braces.extend import functions as ops, pointwise
 from braces.extend.building import Var, emit
+from braces.extend.layers import truncated_divide, truncated_remainder
 from braces.extend.operators import derived
 from braces.extend.programs import Literal
 from braces.extend.types import BOOL, FLOAT32, INT64, Dim, DType, is_float

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from braces.errors import ProgramError
+from braces.exchange.common.rules.along_axis import gather_along, scatter_along, scatter_nd
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.nonzero_unique import mask_indices, mask_ranks
 from braces.extend import dims, functions as ops
-from braces.extend.building import Var, emit
+from braces.extend.building import Var
 from braces.extend.types import BOOL, INT64, Shape, Size, is_float, is_integer
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -73,9 +74,7 @@ def index_put(x: Var, indices: Places, values: Var, accumulate: bool = False) ->
     front, index_arrays = _in_front(x, indexed_axes), _index_arrays(indices)
     index_shape = reduce(add, index_arrays).shape  # the broadcast shape of all indices
     updates = _updates(x, values, indexed_axes, index_shape)
-    scattered = emit(
-        "scatter_nd_add" if accumulate else "scatter_nd", front, updates, *index_arrays
-    )
+    scattered = scatter_nd(front, updates, index_arrays, "add" if accumulate else "set")
     return ops.moveaxis(scattered, tuple(range(len(indexed_axes))), tuple(indexed_axes))
 
 
@@ -117,29 +116,7 @@ def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
     """A gather with an index per element along an axis."""
     if not x.ndim:
         return ops.reshape(x, at.shape)
-    at = cast_to_dtype(at, INT64)
-    if _covers_other_axes(x, at, axis):
-        return ops.take_along_axis(x, at, axis=axis)
-    return ops.gather_nd(x, _each_place(at, axis))
-
-
-def _covers_other_axes(x: Var, at: Var, axis: int) -> bool:
-    """Return whether the indices cover all other axes; they may cover leading parts only."""
-    pairs = enumerate(zip(x.shape, at.shape, strict=True))
-    return all(
-        place == axis % x.ndim or size == index_size for place, (size, index_size) in pairs
-    )
-
-
-def _each_place(at: Var, axis: int) -> list[Var]:
-    """Return an index array for each axis, from one for a single axis."""
-
-    def counted(place: int) -> Var:
-        shape = [1] * at.ndim
-        count = emit("arange", stop=at.shape[place])
-        return ops.reshape(count, (*shape[:place], at.shape[place], *shape[place + 1 :]))
-
-    return [at if place == axis % at.ndim else counted(place) for place in range(at.ndim)]
+    return gather_along(x, cast_to_dtype(at, INT64), axis)
 
 
 def scatter(x: Var, axis: int, at: Var, source: Any, *, reduce: str = "") -> Var:
@@ -192,14 +169,7 @@ def _scatter_along(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
     if not isinstance(source, Var):
         source = fill_shape(at.shape, source, dtype=x.dtype)
     source = cast_to_dtype(_crop_to(source, at), x.dtype)
-    if not _covers_other_axes(x, at, axis):
-        index_arrays = _each_place(at, axis)
-        if way == "add":
-            return ops.scatter_nd_add(x, source, index_arrays)
-        return ops.scatter_nd(x, source, index_arrays, reduction=way)
-    if way == "add":
-        return emit("put_along_axis_add", x, at, source, axis=axis)
-    return ops.put_along_axis(x, at, source, axis=axis, reduction=way)
+    return scatter_along(x, at, source, axis, way)
 
 
 def _crop_to(source: Var, at: Var) -> Var:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.exchange.common.rules.along_axis import sort, topk
+from braces.exchange.common.rules.along_axis import indices_along, sort, topk
 from braces.exchange.common.rules.elementwise import as_float
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.extend import dims, functions as ops
-from braces.extend.building import Var, emit
+from braces.extend.building import Var
 from braces.extend.types import INT64, Dim, is_float
 
 
@@ -24,9 +24,7 @@ def cumulative_extreme_rule(op_type: str) -> Callable[..., tuple[Var, Var]]:
         if not x.ndim:
             return x, ops.zeros_like(x, dtype=INT64)
         best = ops.function_of(op_type)(x, axis=axis)
-        at = axis % x.ndim
-        shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
-        count = ops.reshape(emit("arange", stop=x.shape[at]), shape)
+        count = indices_along(x.shape[axis], axis % x.ndim, x.ndim)
         is_best = ops.equal(x, best)
         is_best = is_best | ops.isnan(x) if is_float(x.dtype) else is_best
         last_positions = ops.cummax(ops.where(is_best, count, ops.zeros_like(count)), axis=axis)

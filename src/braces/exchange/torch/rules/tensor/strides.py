@@ -8,6 +8,7 @@ from operator import add
 from typing import Any
 
 from braces.errors import ShapeError
+from braces.exchange.common.rules.along_axis import indices_along
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
@@ -120,13 +121,11 @@ def _is_in_bounds(numbers: Var, layout: StorageLayout) -> bool:
 
 def _storage_indices(layout: StorageLayout) -> Var:
     """Return the storage index of each element."""
-    rank = len(layout.shape)
-
-    def along(axis: int) -> Var:
-        far = emit("arange", stop=layout.shape[axis]) * number_of(layout.strides[axis])
-        return ops.reshape(far, (*[1] * axis, layout.shape[axis], *[1] * (rank - axis - 1)))
-
-    return reduce(add, map(along, range(rank)), number_of(layout.offset))
+    far = [
+        indices_along(size, axis, len(layout.shape)) * number_of(layout.strides[axis])
+        for axis, size in enumerate(layout.shape)
+    ]
+    return reduce(add, far, number_of(layout.offset))
 
 
 MEMORY: Mapping[str, Callable[..., Any]] = {

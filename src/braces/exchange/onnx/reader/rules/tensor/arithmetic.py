@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 
 from braces.exchange.common.rules.elementwise import (
+    as_float,
     cast_to_dtype,
     clamp,
     elu,
@@ -16,14 +17,13 @@ from braces.exchange.common.rules.elementwise import (
     number,
     swish,
     thresholded_relu,
-    truncated_divide,
-    truncated_remainder,
 )
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.layers import truncated_divide, truncated_remainder
 from braces.extend.operators import ELEMENTWISE, derived
 from braces.extend.types import STORED, DType, is_float, is_narrow, is_stored
 
@@ -51,10 +51,7 @@ def mean(node: OnnxNode) -> Var:
 
 def divide(node: OnnxNode) -> Var:
     """A quotient; that of integers is truncated towards zero."""
-    x, y = unify_sizes(node.vars())
-    if is_float(x.dtype):
-        return ops.divide(x, y)
-    return truncated_divide(x, y)
+    return truncated_divide(*unify_sizes(node.vars()))
 
 
 def modulo(node: OnnxNode) -> Var:
@@ -178,16 +175,9 @@ def shrink(node: OnnxNode) -> Var:
 
     Integers are computed as float32.
     """
-    x = node.var(0)
-    as_float_ = x if is_float(x.dtype) else ops.cast(x, "float32")
-    return cast_to_dtype(
-        _shrink_floats(as_float_, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype
-    )
-
-
-def _shrink_floats(x: Var, bound: float, bias: float) -> Var:
+    x, bound, bias = as_float(node.var(0)), node.attr("lambd", 0.5), node.attr("bias", 0.0)
     beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
-    return ops.where(x < -bound, x + bias, beyond)
+    return cast_to_dtype(ops.where(x < -bound, x + bias, beyond), node.var(0).dtype)
 
 
 def prelu(node: OnnxNode) -> Var:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from braces.exchange.common.rules.along_axis import topk
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
@@ -36,15 +37,9 @@ def node_size(size: object) -> Var:
 
 def top_k(node: OnnxNode) -> tuple[Var, Var]:
     """The k largest or smallest numbers of an axis in order, and their indices."""
-    x, axis = node.var(0), node.attr("axis", -1)
+    x = node.var(0)
     (k,) = sizes_at(node, 1) or [0] if node.version >= 10 else [node.attr("k")]
-    largest = node.flag("largest", default=True)
-    if not (largest and isinstance(k, int)):
-        order = ops.argsort(x, axis=axis, descending=largest)
-        at = emit("window", order, start=0, size=k, axis=axis % x.ndim)
-        return ops.take_along_axis(x, at, axis=axis), cast_to_dtype(at, INT64)
-    values, at = ops.topk(x, k=k, axis=axis)
-    return values, cast_to_dtype(at, INT64)
+    return topk(x, k, node.axis("axis", -1, x.ndim), node.flag("largest", default=True))
 
 
 GATHERING: Mapping[str, Rule] = {
