@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
-import operator
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
+from braces.errors import BracesError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.keywords import hint_keywords
 from braces.layout import Layout
@@ -30,6 +28,11 @@ from braces.runtime.devices.device_placement import read_sharded_variables
 from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
 from braces.storage.background_write import BackgroundWrite
+from braces.storage.checkpoint_arguments import (
+    checked_position,
+    checked_step,
+    optional_count,
+)
 from braces.storage.parameters import (
     check_scope,
     host_arrays,
@@ -41,7 +44,6 @@ from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
 from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
 
 FORMAT = "braces.checkpoint"
-LARGEST_POSITION = 1 << 20
 _MOST_NAMED = 4
 
 _PREFIX = "step-"
@@ -109,8 +111,8 @@ class Checkpoint:
         keep_every: int | None = None,
     ) -> None:
         self.folder = Path(folder)
-        self.keep = _positive(keep, "keep")
-        self.keep_every = _positive(keep_every, "keep_every")
+        self.keep = optional_count(keep, "keep")
+        self.keep_every = optional_count(keep_every, "keep_every")
         self._writing: BackgroundWrite | None = None
         os.makedirs(self.folder, exist_ok=True)
 
@@ -197,7 +199,7 @@ class Checkpoint:
     def _prepare(
         self, scope: Scope, step: int, data_position: Any, *, copy: bool
     ) -> Callable[[], None]:
-        step = _checked_step(step)
+        step = checked_step(step)
         later = [saved for saved in _find_checkpoints(self.folder) if saved > step]
         if later:
             raise ProgramError(
@@ -205,7 +207,7 @@ class Checkpoint:
                 given=f"step {step}, folder {self.folder}",
                 fix="Continue from the newest, remove the later ones, or use another folder.",
             )
-        position = _checked_position(data_position)
+        position = checked_position(data_position)
         record = {"step": step, "data_position": position}
         if process_count() > 1:
             return functools.partial(
@@ -361,57 +363,3 @@ def _find_checkpoints(folder: Path) -> dict[int, Path]:
         return {}
     matches = filter(None, map(_NAME.fullmatch, names))
     return dict(sorted((int(match[1]), folder / match[0]) for match in matches))
-
-
-def _positive(number: int | None, name: str) -> int | None:
-    if number is not None and (type(number) is not int or number < 1):
-        raise ProgramError(
-            f"invalid {name}={number!r}.", fix="Use an integer of at least 1, or None."
-        )
-    return number
-
-
-def _checked_step(step: Any) -> int:
-    try:
-        number = operator.index(step)
-    except TypeError:
-        number = -1
-    if isinstance(step, bool) or not 0 <= number <= LARGEST_INT:
-        raise ProgramError(f"invalid step {step!r:.80}.", fix="Use an integer of at least 0.")
-    return number
-
-
-def _checked_position(position: Any) -> Any:
-    """Return a deep copy of a data position.
-
-    Raises:
-        DTypeError: If the position is not plain JSON.
-    """
-    try:
-        _check_plain(position)
-        text = json.dumps(position, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DTypeError(
-            "data_position is not JSON-serializable.",
-            given=str(error),
-            fix="Use None, bool, int, float, str, and lists and dicts of them, such as "
-            "rng.bit_generator.state.",
-        ) from None
-    if len(text) > LARGEST_POSITION:
-        raise DTypeError(
-            f"data_position has {len(text)} bytes; expected at most {LARGEST_POSITION}.",
-            fix="Save the position in the data, not the data.",
-        )
-    return json.loads(text)
-
-
-def _check_plain(content: Any) -> None:
-    """Refuse dict keys that are not strings, which JSON would change silently."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            if not isinstance(key, str):
-                raise TypeError(f"expected a string key, got {key!r:.80}")
-            _check_plain(value)
-    elif isinstance(content, list | tuple):
-        for item in content:
-            _check_plain(item)
