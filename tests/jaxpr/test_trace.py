@@ -86,6 +86,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "bits of floats": (lambda x: lax.bitcast_convert_type(x, "i4") ^ 1, (X,)),
     "integers": (lambda n, m: (lax.div(n, m), lax.rem(n, m), n // m, n % m), (N, M)),
+    "the smallest integer": (
+        lambda n: (lax.div(n, jnp.full_like(n, 3)), lax.rem(n, jnp.full_like(n, 3))),
+        (np.array([[-(2**31), 1 - 2**31, 2**31 - 1], [7, -7, 0]], "i4"),),
+    ),
     "remainder": (lambda x, y: (lax.rem(x, y), x % y), (X, Y)),
     "chosen by a bool": (lambda b, x, y: jnp.where(b, x, y), (B, X, Y)),
     "chosen by a number": (lambda w, x, y: lax.select_n(w, x, y, x * y), (WHICH, X, Y)),

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.builder import current_program
 from braces.define.core.attribute_kinds import KINDS, coerce_argument
+from braces.define.core.tracer_guard import is_package_file
 from braces.errors import BracesError
 from braces.ir.records import Source
 from braces.keywords import add_keyword_hint
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
-_DEMO = str(Path(_PACKAGE, "demo"))
-_OURS: dict[str, bool] = {contextlib.__file__: True}
-"""Cache by file name: whether the file belongs to this package.
-
-`contextlib` counts as ours, because it enters the context managers of this package.
-"""
 
 
 def user_source() -> Source | None:
@@ -39,20 +30,10 @@ def innermost_line() -> Source | None:
     frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        is_ours = _OURS.get(file)
-        if not (is_package_file(file) if is_ours is None else is_ours):
+        if not is_package_file(file):
             return _source(file, frame.f_lineno)
         frame = frame.f_back
     return None
-
-
-def is_package_file(file: str) -> bool:
-    """Return whether a source file belongs to this package; the demo counts as the user's."""
-    is_ours = _OURS.get(file)
-    if is_ours is None:
-        is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
-        _OURS[file] = is_ours
-    return is_ours
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from braces.builder.source_line import innermost_line, is_package_file
+from braces.builder.source_line import innermost_line
+from braces.define.core.tracer_guard import innermost_user_place
 from braces.errors import BracesError
 from braces.ir.records import Source
 from braces.program import Program
@@ -70,7 +70,8 @@ def raises(
     try:
         yield caught
     except error as problem:
-        caught.raised_at = _raised_at(problem)
+        place = innermost_user_place(problem)
+        caught.raised_at = None if place is None else Source(*place)
         caught.error = _checked(problem, match, caught.raised_at or caller)
     else:
         raise AssertionError(f"{error.__name__} was not raised.")
@@ -82,15 +83,6 @@ def _snapshot(program: Program | None) -> tuple[object, ...]:
     if program is None:
         return ()
     return program.definition, program.startup.definition, str(program)
-
-
-def _raised_at(error: Exception) -> Source | None:
-    """Return the innermost line of a traceback outside this package."""
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        if not is_package_file(frame.filename):
-            return Source(frame.filename, frame.lineno or 0)
-    return None
 
 
 def _checked(error: Exception, match: str, line: Source | None) -> BracesError:

@@ -113,6 +113,25 @@ def test_images_and_shapes_that_are_computed_agree_with_numpy(tmp_path: Path) ->
     assert "shape" not in {op.type for op in prog.block(0).ops}  # it is known
 
 
+@pytest.mark.parametrize(
+    ("reduction", "combine"), [(b"assign", None), (b"add", np.add), (b"multiply", np.multiply)]
+)
+def test_a_scatter_along_an_axis_reduces_as_paddle_says(
+    reduction: bytes, combine: Any, tmp_path: Path
+) -> None:
+    p, x, updates = Written(), normal(3, 4), normal(3, 1)
+    index = np.array([[1], [3], [0]])
+    for name, array in (("x", x), ("index", index), ("updates", updates)):
+        p.feed(name, *array.shape, dtype=str(array.dtype))
+    p.var("y", 3, 4)
+    given = {"Input": "x", "Index": "index", "Value": "updates"}
+    p.fetch(p.op("put_along_axis", given, {"Result": "y"}, Axis=1, Reduce=reduction))
+    (found,) = run(p.save(tmp_path), {"x": x, "index": index, "updates": updates})
+    old = np.take_along_axis(x, index, axis=1)
+    np.put_along_axis(x, index, combine(old, updates) if combine else updates, axis=1)
+    close(found, x)
+
+
 def test_shapes_of_inputs_can_be_said(tmp_path: Path) -> None:
     folder = mlp().save(tmp_path)
     prog, _ = br.from_paddle(folder, shapes={"x": ["batch", 3]})

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import linecache
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from braces.errors import OpDefinitionError
 from braces.lazy import jax
+
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_DEMO = str(Path(_PACKAGE, "demo"))
+Place: TypeAlias = tuple[str, int]
+"""A file and a line."""
 
 
 def value_read_error(
@@ -52,23 +59,27 @@ def innermost_line(error: Exception) -> str | None:
 
     User code is outside of JAX, NumPy and Braces.
     """
-    places = _external_frames(error)
-    return _format_frame((_user_frames(places) or places)[-1]) if places else None
+    place = innermost_user_place(error) or next(_external_places(error), None)
+    return None if place is None else _format_place(place)
 
 
 def innermost_user_line(error: Exception) -> str | None:
     """Return the innermost line of a traceback in user code, if any."""
-    places = _user_frames(_external_frames(error))
-    return _format_frame(places[-1]) if places else None
+    place = innermost_user_place(error)
+    return None if place is None else _format_place(place)
 
 
-def _external_frames(error: Exception) -> list[tuple[str, int]]:
-    """Return files and lines of a traceback outside of JAX and NumPy."""
-    return [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if not is_in_packages(frame.f_code.co_filename, jax, np)
-    ]
+def innermost_user_place(error: Exception) -> Place | None:
+    """Return the innermost file and line of a traceback in user code, if any."""
+    places = _external_places(error)
+    return next((place for place in places if not is_package_file(place[0])), None)
+
+
+def _external_places(error: Exception) -> Iterator[Place]:
+    """Yield files and lines of a traceback outside of JAX and NumPy, innermost first."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if not is_in_packages(frame.f_code.co_filename, jax, np):
+            yield frame.f_code.co_filename, line
 
 
 def is_in_packages(file: str, *packages: ModuleType) -> bool:
@@ -84,12 +95,17 @@ def is_in_packages(file: str, *packages: ModuleType) -> bool:
     return file.startswith(tuple(folder + os.sep for folder in folders))
 
 
-def _user_frames(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    ours = str(Path(__file__).parents[2])
-    return [place for place in places if not place[0].startswith(ours)]
+@functools.cache
+def is_package_file(file: str) -> bool:
+    """Return whether a source file belongs to this package; the demo counts as the user's.
+
+    `contextlib` counts as ours, because it enters the context managers of this package.
+    """
+    is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
+    return is_ours or file == contextlib.__file__
 
 
-def _format_frame(place: tuple[str, int]) -> str:
+def _format_place(place: Place) -> str:
     file, line = place
     text = linecache.getline(file, line).strip()
     return f"{file}:{line}" + (f": {text}" if text else "")
