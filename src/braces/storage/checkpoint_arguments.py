@@ -17,7 +17,7 @@ def optional_count(number: int | None, name: str) -> int | None:
     """Return a positive number or `None`.
 
     Raises:
-        ProgramError: If it is neither.
+        ProgramError: If the number is neither.
     """
     if number is not None and (type(number) is not int or number < 1):
         raise ProgramError(
@@ -30,7 +30,7 @@ def checked_step(step: Any) -> int:
     """Return the number of a step.
 
     Raises:
-        ProgramError: If it is not a 64-bit integer of at least 0.
+        ProgramError: If the step is not a 64-bit integer of at least 0.
     """
     try:
         number = operator.index(step)
