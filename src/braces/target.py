@@ -27,7 +27,6 @@ class Target:
         together: Whether several devices compute one run, each with shards along some axes. A
             sharded axis can be the first of the axes that are merged into one, but not a later
             one.
-        host_memory: Whether runs allocate memory of the host, whose size is known.
         small: The largest number of elements that a kernel reads to be compiled quickly for
             interpretation.
         quickly: The XLA options for such kernels.
@@ -53,7 +52,6 @@ class Target:
 
     shares: tuple[int, ...]
     asks: bool
-    host_memory: bool
     together: bool = False
     small: int = 0
     quickly: XlaOptions = ()
@@ -71,7 +69,7 @@ class Target:
         return [-(-rows // share) for share in self.shares]
 
 
-OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
+OTHER = Target(shares=(16, 4), asks=False)
 """The default target, without measured constants."""
 
 ROUNDED: XlaOptions = (("xla_allow_excess_precision", False),)
@@ -102,7 +100,6 @@ HOT_RUNS = 128
 CPU = Target(
     shares=(64, 32, 16, 8, 4, 2),
     asks=True,
-    host_memory=True,
     small=4096,
     quickly=QUICKLY,
     hot=HOT_RUNS,

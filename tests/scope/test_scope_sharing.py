@@ -13,6 +13,7 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError, FeedError, UninitializedError
+from braces.runtime.inputs import feeds
 from braces.scope import Scope
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -237,6 +238,29 @@ def test_feeds_come_from_other_libraries_without_a_copy(mode: str, scope: Scope)
         found = exe.run(prog, scope, {"x": kind(half), "z": kind(z)}, y)
         np.testing.assert_array_equal(found, np.float32([1.0, 3.0, 5.0]), strict=True)
         np.testing.assert_array_equal(z, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_feeds_on_an_accelerator_are_imported_by_jax(
+    mode: str, scope: Scope, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Any) -> Any:
+        raise BufferError("Unsupported device in DLTensor.")
+
+    monkeypatch.setattr(feeds, "as_numpy", refuse)  # NumPy reads the memory of a CPU only
+    with br.Program() as prog:
+        y = br.data("x", ["n"], dtype=dtype) * 2
+    with jax.enable_x64(True):
+        tensor = Tensor(jnp.arange(3, dtype=dtype))
+    got = br.Executor(mode=mode).run(prog, scope, {"x": tensor}, y)
+    np.testing.assert_array_equal(got, np.array([0, 2, 4], dtype), strict=True)
+
+
+def test_a_feed_that_no_library_reads_is_refused(scope: Scope) -> None:
+    with br.Program() as prog:
+        y = br.data("x", ["n"]) * 2.0
+    with pytest.raises(br.FeedError, match=r"cannot convert the feed `x`.*\n.*Elsewhere"):
+        br.Executor().run(prog, scope, {"x": Elsewhere(np.ones(2, "f"))}, y)
 
 
 def test_what_a_run_gives_is_lent_on(mode: str, scope: Scope) -> None:

@@ -5,17 +5,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import jax
 import numpy as np
 import pytest
 
 import braces as br
+from braces.runtime.devices import device
 
 
 def test_an_unknown_device_says_what_there_is() -> None:
     with pytest.raises(br.DeviceError, match="cpu:0"):
         br.Executor(device="tpu:7")
+
+
+def test_devices_of_all_platforms_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"gpu": [Mock(platform="gpu", id=0)], "cpu": [Mock(platform="cpu", id=0)]}
+    monkeypatch.setattr(device.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(device.backends, "backends", lambda: {"cpu": None, "gpu": None})
+    monkeypatch.setattr(device.jax, "devices", lambda platform: there[platform])
+    with pytest.raises(br.DeviceError, match="Use one of gpu:0, cpu:0"):
+        device.open_device("gpu:1")
 
 
 def test_a_device_is_where_values_are(mode: str) -> None:

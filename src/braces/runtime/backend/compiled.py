@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from braces.define.core.jax_settings import is_jit_disabled, traceable
-from braces.define.core.kernel_call import is_out_of_memory
+from braces.define.core.kernel_call import first_line, is_out_of_memory
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
@@ -191,7 +191,7 @@ class CompiledPlan:
             if watch.limited:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
-                probe_memory(executable.needed_bytes)
+                probe_memory(executable.needed_bytes, self.devices.first)
             fetches, status, good = self._transact(executable, run)
             if good:
                 results = list(map(np.asarray, fetches))
@@ -382,7 +382,12 @@ class CompiledPlan:
     def _counted(self, form: CompileVariant, run: Run, sizes: Sizes) -> Executable:
         """Compile, measure the time, and report it."""
         begun, reads = perf_counter(), count_cache_hits()
-        executable = self._compile(form, run, sizes)
+        try:
+            executable = self._compile(form, run, sizes)
+        except jax.errors.JaxRuntimeError as error:  # accelerators try kernels as they compile
+            if is_out_of_memory(error):
+                raise out_of_memory(first_line(error)) from None
+            raise
         seconds, read = perf_counter() - begun, count_cache_hits() > reads
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
@@ -401,7 +406,7 @@ class CompiledPlan:
                 devices, or another run donated them.
         """
         if is_out_of_memory(error):
-            raise out_of_memory(str(error)) from None
+            raise out_of_memory(first_line(error)) from None
         if self.placed is not None and jax.process_count() > 1:
             raise lost_process_error(error) from error
         with run.scope.turn:
@@ -476,8 +481,8 @@ class CompiledPlan:
         )
         inputs = [*arguments, *lowerer.draws.starts]
         code = compile_function(function, inputs, form.body.ops, making, target)
-        size_bytes = needed_bytes(code) if self.target.host_memory else 0
-        facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
+        loops = tuple(lowerer.loops)
+        facts = tuple(sites.values()), limits, assumed_sizes, loops, needed_bytes(code)
         call = partial(call_on_device, code, self.device)
         executable = Executable(code, *facts, call, lowerer.draws.starts)
         if self.device is None and not any(x.dtype.itemsize >= WIDE_BYTES for x in arguments):

@@ -26,7 +26,7 @@ class Executable:
         limits: The largest status of each check point in a run without failures.
         sizes: The data-dependent sizes, as assumed.
         loops: The interruptible loops: the path of the block and the operator of each.
-        needed_bytes: The allocation of each run on a CPU, in bytes.
+        needed_bytes: The allocation of each run, in bytes.
         call: The function that calls it.
         more: Additional arguments at the end, the same for all runs.
         used: The time of the last call, by the clock of the executor.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from braces.errors import DeviceError
 from braces.layout import Layout
-from braces.lazy import jax
+from braces.lazy import backends, jax
 from braces.lower.sharding.sharding import Placement
 from braces.target import Target, target_of
 
@@ -40,8 +41,14 @@ class Devices:
     @property
     def platform(self) -> str:
         """The platform of the devices."""
-        device = self.one if self.placement is None else self.placement.first
-        return jax.default_backend() if device is None else device.platform
+        return self.first.platform
+
+    @property
+    def first(self) -> Any:
+        """The device, or the first of several."""
+        if self.placement is not None:
+            return self.placement.first
+        return jax.local_devices()[0] if self.one is None else self.one
 
     @property
     def target(self) -> Target:
@@ -79,8 +86,15 @@ def open_device(name: str | None) -> Any:
         devices = jax.devices(kind)
         return devices[int(number or 0)]
     except (RuntimeError, ValueError, IndexError):
-        there = ", ".join(f"{d.platform}:{d.id}" for d in jax.devices())
+        there = ", ".join(_list_devices())
         raise DeviceError(f"unknown device {name!r}.", fix=f"Use one of {there}.") from None
+
+
+def _list_devices() -> Iterator[str]:
+    """Yield the names of all devices, of the default platform first."""
+    platforms = dict.fromkeys((jax.default_backend(), *backends.backends()))
+    for platform in platforms:
+        yield from (f"{d.platform}:{d.id}" for d in jax.devices(platform))
 
 
 @cache

@@ -9,12 +9,14 @@ import numpy as np
 
 from braces.builder.builder import Builder
 from braces.builder.scalar_promotion import try_cast
+from braces.define.core.jax_settings import braces_jax_settings
 from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
+from braces.lazy import jnp
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.scope import Scope
-from braces.scope.dlpack import as_numpy
+from braces.scope.dlpack import FAILURES, as_numpy
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
@@ -185,13 +187,25 @@ def _as_array(info: VarInfo, value: Any) -> Any:
             return value
         try:
             return np.asarray(as_numpy(value))
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise _unreadable_error(info, type(value).__name__, error) from None
+        except FAILURES as error:
+            array = _import_device_array(value)
+            if array is None:
+                raise _unreadable_error(info, type(value).__name__, error) from None
+            return array
     raise FeedError(
         f"expected an array for the feed `{info.name}`, got {type(value).__name__}.",
         given=f"{type(value).__name__}: {value!r:.60}",
         fix=f"Feed a NumPy array of type {info.type}.",
     )
+
+
+def _import_device_array(value: Any) -> Any:
+    """Import an array on an accelerator without a copy; return `None` if JAX cannot."""
+    try:
+        with braces_jax_settings():
+            return jnp.from_dlpack(value)
+    except FAILURES:
+        return None
 
 
 def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
