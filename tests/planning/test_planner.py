@@ -16,9 +16,9 @@ import pytest
 import braces as br
 from braces.planning import planner
 from braces.planning.compiled_run import compile_and_report
-from braces.planning.rendering import PlanSheet, Table
 from braces.planning.report import PlanReport
 from braces.planning.request import PlanRequest, answer_text, read_answer
+from braces.report import Sheet, Table
 
 LAYOUT = br.Layout(br.Mesh({"data": 4}), {"batch": "data"}, fsdp="data")
 
@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_said(report: PlanReport) -> None:
 def test_names_are_escaped_where_they_are_shown() -> None:
     table = Table("t", ["name"], [["<script>"], ["a\x1b[31m" + "b" * 99]])
     assert "<script>" not in table.html()
-    shown = PlanSheet([], [table.limit_rows(None)], []).text()
+    shown = Sheet([], [table.limit_rows(None)], []).text()
     assert "\x1b" not in shown
     assert shown.count("b") < 60
 

@@ -15,7 +15,6 @@ from braces.ir.files.atomic_write import write_atomically
 from braces.planning.collectives import Collective, count_by_kind
 from braces.planning.device_specs import DEVICES, find_device_specs
 from braces.planning.device_values import DeviceValue
-from braces.planning.rendering import PlanSheet
 from braces.planning.tables import (
     collective_totals_table,
     collectives_table,
@@ -25,6 +24,7 @@ from braces.planning.tables import (
     values_table,
 )
 from braces.planning.time_estimate import Estimate, estimate_step
+from braces.report import Sheet
 from braces.viewer.html import page
 from braces.viewer.payload import payload
 
@@ -140,7 +140,7 @@ class PlanReport:
         """
         write_atomically(path, self.html().encode())
 
-    def _sheet(self, limit: int | None) -> PlanSheet:
+    def _sheet(self, limit: int | None) -> Sheet:
         tables = (
             memory_table(self.values, self.memory).limit_rows(None),
             values_table(self.values).limit_rows(limit),
@@ -150,7 +150,7 @@ class PlanReport:
         )
         lines = head_lines(self.mesh, self.sizes, self.flops, self.phases)
         notes = (*self.warnings(), *self.notes)
-        return PlanSheet(list(lines), [table for table in tables if table.rows], notes)
+        return Sheet(list(lines), [table for table in tables if table.rows], notes)
 
     def __str__(self) -> str:
         return self.text()

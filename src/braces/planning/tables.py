@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-from braces.ir.text_table import in_bytes, in_time
 from braces.planning.collectives import Collective
 from braces.planning.device_specs import find_device_specs
 from braces.planning.device_values import DeviceValue
-from braces.planning.rendering import Table
 from braces.planning.time_estimate import Estimate
+from braces.report import (
+    Table,
+    count_text,
+    first_names,
+    in_bytes,
+    in_time,
+    shorten_start,
+    without_folders,
+)
 
-_FOLDERS = re.compile(r"[^\s]*[/\\]")
-_MANY, _END = 2, 22
+_END = 22
 
 
 def memory_table(values: Sequence[DeviceValue], memory: Mapping[str, int]) -> Table:
@@ -71,8 +76,8 @@ def collectives_table(several: Sequence[Collective]) -> Table:
             in_bytes(collective.bytes),
             "per iteration" if collective.trips is None else str(collective.trips),
             in_bytes(round(collective.sent_bytes)),
-            first_names(collective.operators),
-            first_names([_FOLDERS.sub("", source) for source in collective.sources]),
+            _first_ends(collective.operators),
+            _first_ends(map(without_folders, collective.sources)),
         ]
         for collective in several
     ]
@@ -111,27 +116,17 @@ def estimates_table(several: Sequence[Estimate]) -> Table:
     return Table("estimated time of a step", head, rows, (1, 3, 4, 5, 6))
 
 
-def first_names(names: Sequence[str]) -> str:
-    """Return the first names, shortened to their ends, and the number of the others.
-
-    Example:
-        >>> first_names(["a", "b", "c"]), first_names(["layer0/attention/body/matmul"])
-        ('a, b (+1)', '…attention/body/matmul')
-    """
-    more = f" (+{len(names) - _MANY})" if len(names) > _MANY else ""
-    shortened = (
-        name if len(name) <= _END else f"…{name[1 - _END :]}" for name in names[:_MANY]
-    )
-    return ", ".join(shortened) + more
+def _first_ends(names: Iterable[str]) -> str:
+    return first_names([shorten_start(name, _END) for name in names])
 
 
 def head_lines(
     mesh: Mapping[str, int], sizes: Mapping[str, int], flops: float, phases: Mapping[str, float]
 ) -> Iterator[str]:
     """Yield the lines about the planned run."""
-    count = prod(mesh.values())
     axes = ", ".join(f"{name}={size}" for name, size in mesh.items())
     named = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    yield f"a run on {count} device{'s' * (count != 1)}: {axes}{'; ' * bool(named)}{named}"
+    devices = count_text(prod(mesh.values()), "device")
+    yield f"a run on {devices}: {axes}{'; ' * bool(named)}{named}"
     yield f"  operations per device: {flops:.3g}"
     yield f"  planning time: {', '.join(f'{n} {in_time(s)}' for n, s in phases.items())}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.ir.text_table import in_bytes
 from braces.notebook import escape_html
+from braces.report import in_bytes
 from braces.scope.value_summary import Summary
 from braces.viewer.training_curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, figure, labels
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from braces.builder.builder import Builder
 from braces.ir.records import Body, Op, VarInfo
 from braces.notebook import END_OF_BOX, Piece, join_pieces, open_box, shorten_text, text_row
-from braces.viewer.payload import count_text, defaults_in, size_summary, source_line
+from braces.report import count_text
+from braces.viewer.payload import defaults_in, size_summary, source_line
 from braces.viewer.value_text import plain_attrs
 
 

@@ -21,6 +21,7 @@ from braces.dtypes import TensorType, Type
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
+from braces.report import count_text
 from braces.viewer.value_text import attribute_text, plain_attrs
 
 
@@ -50,11 +51,6 @@ def size_summary(program: Builder) -> str:
         numbers = sum(numbers_in(info.type) for info in parameters)
         parts.append(f"{count_text(len(parameters), 'parameter')} ({numbers:,} numbers)")
     return " · ".join(parts)
-
-
-def count_text(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 block`, `2 blocks`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def numbers_in(type_: Type) -> int:

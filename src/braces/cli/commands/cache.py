@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 
 from braces.cli.common.command import NO, YES, Command
 from braces.cli.common.terminal import Style
-from braces.ir.text_table import in_bytes
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MAX_BYTES,
@@ -18,6 +17,7 @@ from braces.lower.cache.cache_directory import (
     reason_not_cache,
     remove_file,
 )
+from braces.report import in_bytes
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from braces.cli.common.function_help import describe_lines, find_function, plain
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.core.functions import FUNCTIONS
-from braces.ir.text_table import columns
+from braces.report import columns
 
 
 def _arguments(parser: ArgumentParser) -> None:

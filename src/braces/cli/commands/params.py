@@ -12,7 +12,7 @@ from braces.cli.common.command import YES, Command
 from braces.cli.common.program_files import Content, read_file
 from braces.cli.common.program_tree import sizes
 from braces.cli.common.terminal import Style
-from braces.ir.text_table import columns, in_bytes
+from braces.report import columns, in_bytes
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -31,11 +31,11 @@ from braces.cli.common.program_tree import describe, program_lines, sizes
 from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
 from braces.ir.text.printer import print_program
-from braces.ir.text_table import columns, in_bytes
 from braces.notebook import OPEN_UP_TO
 from braces.passes.analysis.explanation import Explanation
 from braces.passes.core.pipeline import Pass, collect_notes, with_fetches
 from braces.program import Program
+from braces.report import columns, count_text, in_bytes
 from braces.storage.model import PREDICT
 
 _MOST_ROWS = 200
@@ -211,9 +211,9 @@ def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]
         return
     total = sum(row.get("numbers", 0) for row in rows.values())
     total_bytes = sum(row.get("bytes", 0) for row in rows.values())
-    noun = "variable" if len(rows) == 1 else "variables"
+    title = style.bold(count_text(len(rows), "variable"))
     yield ""
-    yield f"{style.bold(f'{len(rows)} {noun}')}  {total:,} numbers, {in_bytes(total_bytes)}"
+    yield f"{title}  {total:,} numbers, {in_bytes(total_bytes)}"
     cells = [
         [
             name,

@@ -13,7 +13,7 @@ from braces.cli.common.prepared_run import PreparedRun
 from braces.cli.common.program_selection import STDOUT
 from braces.errors import ProgramError, visible
 from braces.ir.files.atomic_write import refuse_unwritable
-from braces.ir.text_table import in_bytes
+from braces.report import in_bytes
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.table_rows import GROUPINGS, OP
 

@@ -16,6 +16,7 @@ from braces.ir.walk import all_ops, free_names
 from braces.passes.analysis.cost import Cost
 from braces.passes.analysis.flops import cost
 from braces.program import Program
+from braces.report import count_text
 
 Tree = dict[str, Any]
 
@@ -90,7 +91,7 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
         yield f"  fetch {fetch}: {style.dim(type_)}"
     if tree["takes"]:
         yield f"  cost {style.dim(tree['takes']['text'])}"
-    yield f"  {{ {count_text(tree['blocks']['ops'])}"
+    yield f"  {{ {count_text(tree['blocks']['ops'], 'operator')}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"
     if tree["op_counts"]:
@@ -100,13 +101,13 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
 def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
     for block in tree["blocks"]:
         if block["owner_type"] == BLOCK and not block["blocks"]:
-            yield f"{pad}{block['owner']} (block) {{ {count_text(block['ops'])} }}"
+            yield f"{pad}{block['owner']} (block) {{ {count_text(block['ops'], 'operator')} }}"
             continue
         params = ", ".join(block["params"])
         captures = f"  captures {_first_names(block['captures'])}" if block["captures"] else ""
         owner = f"{block['owner']} ({block['owner_type']})"
         yield f"{pad}{owner} {style.bold(block['block'])}{style.dim(f' ({params})')} {{ " + (
-            f"{count_text(block['ops'])}{style.dim(captures)}"
+            f"{count_text(block['ops'], 'operator')}{style.dim(captures)}"
         )
         yield from _block_lines(block, pad + "  ", style)
         yield f"{pad}}}"
@@ -115,11 +116,6 @@ def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
 def _first_names(names: Sequence[str], most: int = 12) -> str:
     omitted = len(names) - most
     return ", ".join(names[:most]) + (f", and {omitted} more" if omitted > 0 else "")
-
-
-def count_text(ops: int) -> str:
-    """Return `1 operator`, `2 operators`."""
-    return f"{ops} operator" + ("" if ops == 1 else "s")
 
 
 def _op_counts_text(counts: Mapping[str, int], most: int = 12) -> str:

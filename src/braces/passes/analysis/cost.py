@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from braces.dims import Dim, Size, amount, substitute, sum_of
 from braces.ir.records import VarInfo
-from braces.ir.text_table import columns
 from braces.ir.views import LoopView
+from braces.report import columns
 
 Sizes: TypeAlias = "Mapping[str, Size]"
 

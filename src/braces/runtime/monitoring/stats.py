@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from braces.report import count_text
+
 MAX_LISTED = 1000
 """The number of compilations that are listed, the latest ones."""
 
@@ -114,8 +116,3 @@ class Counters:
         listed = tuple(self.listed)
         counts = self.runs, self.compilations, self.reads, self.seconds, self.repeats
         return Stats(*counts, listed)
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -11,9 +11,9 @@ from typing import Any
 
 from braces.errors import visible
 from braces.ir.records import Body, Op, ProgramDef
-from braces.ir.text_table import in_time
 from braces.lower.interpret.operator_timing import Span
 from braces.passes.core.pipeline import Pass, run_pass
+from braces.report import in_time
 from braces.runtime.profiling.hlo_text import HloModule, Numbering
 from braces.runtime.profiling.table_rows import SECOND
 from braces.runtime.profiling.time_attribution import ProfiledCode

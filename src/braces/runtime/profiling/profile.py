@@ -11,8 +11,9 @@ from typing import Any, TextIO
 
 from braces.ir.files.atomic_write import write_atomically
 from braces.lower.interpret.operator_timing import Span
+from braces.report import Sheet
 from braces.runtime.profiling.chrome_trace import build_trace
-from braces.runtime.profiling.rendering import ProfileReport, RunFacts
+from braces.runtime.profiling.rendering import RunFacts, build_sheet
 from braces.runtime.profiling.table_rows import OP, OpCosts, ProfileRow
 
 
@@ -97,8 +98,8 @@ class Profile(RunFacts):
         ready = gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data
         write_atomically(path, ready)
 
-    def _sheet(self, by: str, limit: int | None) -> ProfileReport:
-        return ProfileReport(self, by, self.rows(by), limit)
+    def _sheet(self, by: str, limit: int | None) -> Sheet:
+        return build_sheet(self, by, self.rows(by), limit)
 
     def __str__(self) -> str:
         return self.text()

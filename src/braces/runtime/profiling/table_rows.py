@@ -10,6 +10,7 @@ from typing import TypeAlias
 from braces.errors import ProgramError
 from braces.ir.records import Op
 from braces.lower.interpret.operator_timing import OpLocation, OpTime
+from braces.report import first_names
 
 Key: TypeAlias = tuple[OpLocation, ...]
 """Operators that are computed together, and share one time; mostly one."""
@@ -186,7 +187,5 @@ def _is_in(owner: OpLocation, place: OpLocation) -> bool:
 
 
 def join_first_two(names: Iterable[str]) -> str:
-    """Return the first two of some names, and the number of others."""
-    several = list(dict.fromkeys(names))
-    more = f" (+{len(several) - 2})" if len(several) > 2 else ""
-    return " + ".join(several[:2]) + more
+    """Return the first two different names, and the number of the others."""
+    return first_names(list(dict.fromkeys(names)), " + ")
