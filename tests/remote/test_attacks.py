@@ -15,7 +15,6 @@ import pytest
 
 import braces as br
 from braces.remote.protocol import handshake, messages
-from braces.remote.protocol.addresses import parse_address
 from braces.remote.protocol.connection import Link
 from braces.remote.protocol.handshake import (
     GREETING,
@@ -34,6 +33,7 @@ from braces.remote.protocol.messages import (
 )
 from braces.remote.serving.server import MOST_UNAUTHENTICATED
 from braces.remote.serving.session import PROGRAM
+from braces.transport import as_error, parse_address
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 
@@ -269,9 +269,7 @@ def test_a_message_that_makes_no_sense_is_answered_by_an_error(
 
 def test_an_error_of_a_worker_becomes_none_but_our_own(server: br.remote.Server) -> None:
     for name in ("SystemExit", "KeyboardInterrupt", "_HIDDEN", "suggest", "os", 7, None):
-        from braces.remote.protocol.error_records import as_error
-
-        error = as_error({"error": name, "what": "w", "at": 7, "code": ["x"]})
+        error = as_error({"error": name, "what": "w", "at": 7, "code": ["x"]}, br.RemoteError)
         assert type(error) is br.RemoteError
         assert str(error) == "w"
 

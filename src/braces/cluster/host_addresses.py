@@ -11,6 +11,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
+from braces.transport import is_loopback
+
 
 def normalize_host(address: str) -> str:
     """Return an IP address in its usual form; IPv4-mapped IPv6 addresses become IPv4.
@@ -25,19 +27,6 @@ def normalize_host(address: str) -> str:
     ip = ipaddress.ip_address(address)
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
     return str(mapped or ip)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host denotes the machine itself.
-
-    Example:
-        >>> [is_loopback(host) for host in ("127.0.1.1", "::1", "localhost", "10.0.0.1", "n1")]
-        [True, True, True, False, False]
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def reachable_hosts(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int, str]:
@@ -57,13 +46,3 @@ def reachable_hosts(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[
     outside = [index for index in indices if not is_loopback(theirs[index])]
     first = here[(outside or indices)[0]]
     return {0: first} | {i: first if is_loopback(theirs[i]) else theirs[i] for i in indices}
-
-
-def join_address(host: str, port: int) -> str:
-    """Return `host:port`, with brackets around an IPv6 address.
-
-    Example:
-        >>> join_address("fd00::1", 80), join_address("10.0.0.1", 80)
-        ('[fd00::1]:80', '10.0.0.1:80')
-    """
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -8,12 +8,10 @@ import time
 from typing import Any, cast
 
 from braces.cluster.host_addresses import normalize_host
+from braces.transport import set_tcp_options
 
 MAX_RECORD_BYTES = 1 << 16
 """Maximum size of a record in bytes; a larger one is not a record of this protocol."""
-
-_KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
-"""TCP keepalive: idle seconds, seconds between probes, probes; detects lost machines."""
 
 Record = dict[str, Any]
 
@@ -29,12 +27,7 @@ class JsonConnection:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._read = b""
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for name, value in _KEEPALIVE.items():
-            option = getattr(socket, name, None)  # not all systems have them
-            if option is not None:
-                connection.setsockopt(socket.IPPROTO_TCP, option, value)
+        set_tcp_options(connection, idle_s=5, interval_s=2)
 
     def fileno(self) -> int:
         """Return the file descriptor of the connection."""

@@ -170,18 +170,26 @@ def launch(job: Job) -> int:
     """
     job.check()
     job.check_file()
-    status = 0
     folder = job.log_dir or Path(tempfile.mkdtemp(prefix="braces-launch-"))
     name = secrets.token_hex(8) if job.hosts == 1 else ""
-    last = job.attempt + job.restarts
-    for attempt in range(job.attempt, last + 1):
-        status = _attempt(job, attempt, folder / f"attempt-{attempt}", name)
-        if status == 0:
-            break
-        if attempt < last:
-            print_message(f"Restarting: attempt {attempt + 1} of {last}.")
+    status = run_attempts(
+        range(job.attempt, job.attempt + job.restarts + 1),
+        lambda attempt: _attempt(job, attempt, folder / f"attempt-{attempt}", name),
+    )
     if status == 0 and job.log_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
+    return status
+
+
+def run_attempts(attempts: range, run: Callable[[int], int]) -> int:
+    """Run attempts until one has the status 0; return the status of the last one."""
+    status = 0
+    for attempt in attempts:
+        status = run(attempt)
+        if status == 0:
+            break
+        if attempt < attempts[-1]:
+            print_message(f"Restarting: attempt {attempt + 1} of {attempts[-1]}.")
     return status
 
 

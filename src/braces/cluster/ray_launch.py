@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from braces.cluster.launch import Job, is_reaction, launch, print_message
+from braces.cluster.launch import Job, is_reaction, launch, print_message, run_attempts
 from braces.errors import ClusterError
 from braces.lazy import ray, ray_strategies
 
@@ -38,14 +38,7 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
         )
     if not ray.is_initialized():
         ray.init()
-    status = 0
-    for attempt in range(job.restarts + 1):
-        status = _attempt(job, attempt, gpus)
-        if status == 0:
-            break
-        if attempt < job.restarts:
-            print_message(f"Restarting: attempt {attempt + 1} of {job.restarts}.")
-    return status
+    return run_attempts(range(job.restarts + 1), lambda attempt: _attempt(job, attempt, gpus))
 
 
 class RayProcess:

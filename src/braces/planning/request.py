@@ -8,15 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from braces import errors
 from braces.errors import BracesError, RunError
 from braces.layout import Layout, Mesh
 from braces.planning.collectives import Collective
 from braces.planning.device_values import DeviceValue
 from braces.planning.report import PlanReport
-
-ERROR = "error"
-_ERROR_FIELDS = "what", "at", "given", "fix"
+from braces.transport import as_error, as_record
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,7 @@ class PlanRequest:
 def answer_text(answer: PlanReport | BracesError) -> str:
     """Return a report or an error as one line of JSON."""
     if isinstance(answer, BracesError):
-        details = {name: getattr(answer, name) for name in _ERROR_FIELDS}
-        return json.dumps({ERROR: {"class": type(answer).__name__, **details}})
+        return json.dumps(as_record(answer))
     return json.dumps(answer.data())
 
 
@@ -74,8 +70,8 @@ def read_answer(text: str) -> PlanReport:
         BracesError: If planning failed.
     """
     data = json.loads(text)
-    if ERROR in data:
-        raise _read_error(data[ERROR])
+    if "error" in data:
+        raise as_error(data, RunError)
     plain_fields = {item.name for item in fields(PlanReport)} - {
         "values",
         "collectives",
@@ -96,18 +92,3 @@ def _read_collective(data: Mapping[str, Any]) -> Collective:
         **{name: tuple(data[name]) for name in listed},
         **{name: data[name] for name in named - listed},
     )
-
-
-def _read_error(data: Mapping[str, Any]) -> BracesError:
-    """Rebuild the error of the other process, of the same class."""
-    name = data["class"]
-    error_class = getattr(errors, name) if name in errors.__all__ else RunError
-    error: BracesError = error_class.__new__(error_class)
-    BracesError.__init__(
-        error, *(data[key] for key in _ERROR_FIELDS[:1]), **_error_details(data)
-    )
-    return error
-
-
-def _error_details(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: data[name] for name in _ERROR_FIELDS[1:]}

@@ -15,13 +15,13 @@ from braces.program import Block
 from braces.remote.endpoints import Connection, Endpoint, LocalEndpoint, RemoteEndpoint
 from braces.remote.package import Package
 from braces.remote.protocol.connection import LONGEST_S
-from braces.remote.protocol.error_records import as_error
 from braces.remote.protocol.messages import ERROR, VALUES, Message
 from braces.remote.serving.ray_actor import RAY, RayEndpoint
 from braces.remote.serving.session import fetch_name
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
 from braces.storage.tensor_file import Array
+from braces.transport import as_error
 
 TIMES = 3
 """The number of attempts of a run."""
@@ -305,7 +305,7 @@ class Worker:
 
     def _good(self, answer: Message) -> Message:
         if answer.kind == ERROR:
-            error = as_error(answer.record)
+            error = as_error(answer.record, RemoteError)
             raise error if self._shipment is None else self._shipment.placed(error)
         return answer
 

@@ -12,9 +12,8 @@ from braces.remote.protocol.messages import (
     pack_message,
     unpack_message,
 )
+from braces.transport import set_tcp_options
 
-_KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""TCP keepalive options, which detect a dead machine within a minute where supported."""
 LONGEST_S = 1e6
 """The longest timeout; sockets reject much longer ones."""
 
@@ -32,11 +31,7 @@ class Link:
         self._socket = connection
         self._stall_s = stall_s
         self._reader = connection.makefile("rb")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE.items():
-            if hasattr(socket, name):
-                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        set_tcp_options(connection, idle_s=20, interval_s=10)  # within a minute
 
     def ask(self, message: Message, timeout_s: float | None = None) -> Message:
         """Send a request, and wait for its answer.

@@ -10,13 +10,12 @@ from functools import partial
 from threading import Event, Lock, Thread
 
 from braces.errors import ProgramError, RemoteError
-from braces.remote.protocol.addresses import format_address, parse_address
 from braces.remote.protocol.connection import Link, close_socket
-from braces.remote.protocol.error_records import as_record
 from braces.remote.protocol.handshake import admit, key_of, welcome
 from braces.remote.protocol.messages import ERROR, Message
 from braces.remote.serving.disconnect_monitor import DisconnectMonitor
 from braces.remote.serving.session import Session
+from braces.transport import as_record, join_address, parse_address
 
 MOST_CLIENTS = 64
 MOST_UNAUTHENTICATED = 64
@@ -57,7 +56,7 @@ class Server:
         host, port = parse_address(address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family)
-        self.address = format_address(host, self._listener.getsockname()[1])
+        self.address = join_address(host, self._listener.getsockname()[1])
         self._closed = Event()
         self._lock = Lock()
         self._strangers = deque[socket.socket]()
@@ -169,7 +168,7 @@ def reset(connection: socket.socket) -> None:
 
 def _shown_peer(connection: socket.socket) -> str:
     try:
-        return f"A client at {format_address(*connection.getpeername()[:2])}"
+        return f"A client at {join_address(*connection.getpeername()[:2])}"
     except OSError:
         return "A client"
 

@@ -11,12 +11,12 @@ from braces.errors import FileFormatError, ProgramError
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import cancelled_by
 from braces.program import Program
-from braces.remote.protocol.error_records import as_record
 from braces.remote.protocol.messages import DONE, ERROR, LOAD, RUN, VALUES, Message
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 from braces.storage.parameters import host_arrays, put_arrays
 from braces.storage.tensor_file import RESERVED, is_list
+from braces.transport import as_record
 
 PROGRAM, DRAWN_FROM = f"{RESERVED}/program", f"{RESERVED}/{RANDOM_STATE}"
 """The names of arrays in messages that are not variables."""
