@@ -33,7 +33,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
@@ -47,6 +47,8 @@ __all__ = [
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of control characters of terminals: cursor, direction of text, ends of lines."""
+_RECORDED, _LONGEST = ("what", "at", "given", "fix", "code"), 20_000
+"""Fields of a record of an error, and the largest number of their characters."""
 
 
 def visible(text: str) -> str:
@@ -124,6 +126,28 @@ def _restored(kind: type[BracesError], what: str, state: dict[str, Any]) -> Brac
     BracesError.__init__(error, what)
     vars(error).update(state)
     return error
+
+
+def as_record(error: Exception) -> dict[str, str]:
+    """Return an error as a record; one that is not of Braces becomes a `RemoteError`."""
+    if not isinstance(error, BracesError):
+        error = RemoteError(f"The worker failed: {type(error).__name__}: {error}")
+    texts = ((name, getattr(error, name, None)) for name in _RECORDED)
+    parts = {name: text[:_LONGEST] for name, text in texts if isinstance(text, str)}
+    return {"error": type(error).__name__, **parts}
+
+
+def as_error(record: Mapping[str, Any], otherwise: type[BracesError]) -> BracesError:
+    """Return the error of a record, with the same class and text.
+
+    Args:
+        record: A record that `as_record` returned.
+        otherwise: The class if this module has none of that name.
+    """
+    kind, texts = record.get("error"), ((name, record.get(name)) for name in _RECORDED)
+    parts = {name: text for name, text in texts if isinstance(text, str)}
+    what = parts.pop("what", "") or "The worker failed."
+    return _restored(globals()[kind] if kind in __all__ else otherwise, what, parts)
 
 
 class ShapeError(BracesError, ValueError):

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.errors import as_error
 from braces.remote.protocol import handshake, messages
-from braces.remote.protocol.connection import Link
+from braces.remote.protocol.connection import Link, parse_address
 from braces.remote.protocol.handshake import (
     GREETING,
     NONCE_BYTES,
@@ -33,7 +34,6 @@ from braces.remote.protocol.messages import (
 )
 from braces.remote.serving.server import MOST_UNAUTHENTICATED
 from braces.remote.serving.session import PROGRAM
-from braces.transport import as_error, parse_address
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 

@@ -18,13 +18,12 @@ import pytest
 import braces as br
 from braces.remote.package import Package
 from braces.remote.protocol import handshake
-from braces.remote.protocol.connection import Link
+from braces.remote.protocol.connection import Link, parse_address
 from braces.remote.protocol.handshake import introduce, key_of
 from braces.remote.protocol.messages import ERROR, RUN, Message, pack_message
 from braces.remote.serving import server as serving
 from braces.remote.serving.server import MOST_CLIENTS, MOST_UNAUTHENTICATED
 from braces.remote.serving.session import Session
-from braces.transport import parse_address
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 pytestmark = pytest.mark.unoptimized

@@ -7,8 +7,7 @@ import socket
 import time
 from typing import Any, cast
 
-from braces.cluster.host_addresses import normalize_host
-from braces.transport import set_tcp_options
+from braces.cluster.host_addresses import normalize_host, set_tcp_options
 
 MAX_RECORD_BYTES = 1 << 16
 """Maximum size of a record in bytes; a larger one is not a record of this protocol."""

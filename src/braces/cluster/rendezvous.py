@@ -13,13 +13,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from braces.cluster.host_addresses import normalize_host, reachable_hosts
+from braces.cluster.host_addresses import (
+    is_loopback,
+    join_address,
+    normalize_host,
+    reachable_hosts,
+)
 from braces.cluster.json_connection import JsonConnection, Record, read_number
 from braces.cluster.pending_connections import Reception
 from braces.cluster.process_identity import ProcessIdentity, split_address
 from braces.errors import ClusterError
 from braces.runtime.devices.process_agreement import check_equal_values, describe_processes
-from braces.transport import is_loopback, join_address
 
 Facts = Mapping[str, str]
 """Versions and settings that must agree in all processes, by name."""

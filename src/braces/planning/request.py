@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from braces.errors import BracesError, RunError
+from braces.errors import BracesError, RunError, as_error, as_record
 from braces.layout import Layout, Mesh
 from braces.planning.collectives import Collective
 from braces.planning.device_values import DeviceValue
 from braces.planning.report import PlanReport
-from braces.transport import as_error, as_record
 
 
 @dataclass(frozen=True)

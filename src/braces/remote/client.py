@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.errors import ProgramError, RemoteError, RunError
+from braces.errors import ProgramError, RemoteError, RunError, as_error
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import validate_seconds
 from braces.program import Block
@@ -21,7 +21,6 @@ from braces.remote.serving.session import fetch_name
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
 from braces.storage.tensor_file import Array
-from braces.transport import as_error
 
 TIMES = 3
 """The number of attempts of a run."""

@@ -9,11 +9,10 @@ from time import monotonic
 from typing import Protocol
 
 from braces.errors import RemoteError
-from braces.remote.protocol.connection import Link, close_socket
+from braces.remote.protocol.connection import Link, close_socket, parse_address
 from braces.remote.protocol.handshake import NoRoomError, introduce, key_of
 from braces.remote.protocol.messages import Message
 from braces.remote.serving.local_process import Process
-from braces.transport import parse_address
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
 """The first and the longest delay between connection attempts; delays double."""

@@ -9,12 +9,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from braces.cli.common.command import YES, Command
+from braces.cluster.host_addresses import is_loopback
 from braces.errors import ProgramError
 from braces.ir.files.atomic_write import write_atomically
 from braces.ir.files.bounded_read import read_bounded
+from braces.remote.protocol.connection import parse_address
 from braces.remote.serving.local_process import LOOPBACK
 from braces.remote.serving.server import Server
-from braces.transport import is_loopback, parse_address
 
 LONGEST_TOKEN = 4096
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from braces.errors import FileFormatError
+from braces.cluster.host_addresses import set_tcp_options
+from braces.errors import FileFormatError, ProgramError
 from braces.remote.protocol.messages import (
     LENGTH_BYTES,
     Message,
@@ -12,10 +13,30 @@ from braces.remote.protocol.messages import (
     pack_message,
     unpack_message,
 )
-from braces.transport import set_tcp_options
 
 LONGEST_S = 1e6
 """The longest timeout; sockets reject much longer ones."""
+_LARGEST_PORT = 0xFFFF
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Parse the address of a worker to host and port.
+
+    Raises:
+        ProgramError: If the address is invalid.
+
+    Example:
+        >>> parse_address("[::1]:7000")
+        ('::1', 7000)
+    """
+    host, colon, port = str(address).strip().rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    good = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= _LARGEST_PORT
+    if not colon or not bare or not good or (":" in bare and bare == host):
+        raise ProgramError(
+            f"invalid address {address!r:.80}.", fix="Use HOST:PORT, such as 127.0.0.1:7000."
+        )
+    return bare, int(port)
 
 
 class Link:

@@ -9,13 +9,13 @@ from collections import deque
 from functools import partial
 from threading import Event, Lock, Thread
 
-from braces.errors import ProgramError, RemoteError
-from braces.remote.protocol.connection import Link, close_socket
+from braces.cluster.host_addresses import join_address
+from braces.errors import ProgramError, RemoteError, as_record
+from braces.remote.protocol.connection import Link, close_socket, parse_address
 from braces.remote.protocol.handshake import admit, key_of, welcome
 from braces.remote.protocol.messages import ERROR, Message
 from braces.remote.serving.disconnect_monitor import DisconnectMonitor
 from braces.remote.serving.session import Session
-from braces.transport import as_record, join_address, parse_address
 
 MOST_CLIENTS = 64
 MOST_UNAUTHENTICATED = 64

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.errors import FileFormatError, ProgramError
+from braces.errors import FileFormatError, ProgramError, as_record
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import cancelled_by
 from braces.program import Program
@@ -16,7 +16,6 @@ from braces.runtime.executor import Executor
 from braces.scope import Scope
 from braces.storage.parameters import host_arrays, put_arrays
 from braces.storage.tensor_file import RESERVED, is_list
-from braces.transport import as_record
 
 PROGRAM, DRAWN_FROM = f"{RESERVED}/program", f"{RESERVED}/{RANDOM_STATE}"
 """The names of arrays in messages that are not variables."""
