@@ -131,7 +131,7 @@ def _restored(kind: type[BracesError], what: str, state: dict[str, Any]) -> Brac
 def as_record(error: Exception) -> dict[str, str]:
     """Return an error as a record; one that is not of Braces becomes a `RemoteError`."""
     if not isinstance(error, BracesError):
-        error = RemoteError(f"The worker failed: {type(error).__name__}: {error}")
+        error = RemoteError(f"the worker failed: {type(error).__name__}: {error}")
     texts = ((name, getattr(error, name, None)) for name in _RECORDED)
     parts = {name: text[:_LONGEST] for name, text in texts if isinstance(text, str)}
     return {"error": type(error).__name__, **parts}
@@ -146,7 +146,7 @@ def as_error(record: Mapping[str, Any], otherwise: type[BracesError]) -> BracesE
     """
     kind, texts = record.get("error"), ((name, record.get(name)) for name in _RECORDED)
     parts = {name: text for name, text in texts if isinstance(text, str)}
-    what = parts.pop("what", "") or "The worker failed."
+    what = parts.pop("what", "") or "the worker failed."
     return _restored(globals()[kind] if kind in __all__ else otherwise, what, parts)
 
 
