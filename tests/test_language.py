@@ -36,9 +36,13 @@ VAGUE_MESSAGE = re.compile(
     r"|\b([Ww]hat|whatever|whoever|nobody|anybody|somebody|anew|just one)\b"
     r"|\b([Ss]ay|says?|said|tells?|told|asks?|lies|goes on|went on)\b"
     r"|\b(is|are|was|were) no (?!longer)|\bhas no \{"
+    r"|\bexpects\b"
     r"|\b(makes?|takes?|gives?|keeps?|knows?|reads?) no\b"
 )
-"""Clauses and verbs of speech in place of the terms of compilers and array libraries."""
+"""Clauses and verbs of speech in place of the terms of compilers and array libraries.
+
+The form of a wrong argument is `OP: expected X, got Y`.
+"""
 VAGUE_MESSAGES = 0  # must not rise
 CAPITALIZED = re.compile(r"[A-Z][a-z]*[,:;]?")
 PROPER_NAMES = {"Braces", "Python", "Ray"}

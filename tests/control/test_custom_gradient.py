@@ -267,7 +267,7 @@ def test_parts_in_the_wrong_order_are_refused() -> None:
         no_function: Any = x
         with pytest.raises(br.GradientError, match="no argument is a differentiable variable"):
             rounded(X)
-        with pytest.raises(br.ProgramError, match="expects a function"):
+        with pytest.raises(br.ProgramError, match="expected a function"):
             br.custom_gradient(no_function)
 
 

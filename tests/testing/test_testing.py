@@ -110,7 +110,7 @@ def test_a_wrong_second_derivative_is_found() -> None:
 
 
 def test_outputs_of_float32_are_too_coarse() -> None:
-    with pytest.raises(br.DTypeError, match="expects float64 outputs") as raised:
+    with pytest.raises(br.DTypeError, match="expected float64 outputs") as raised:
         br.testing.check_gradients(lambda x: br.cast(x, "float32"), X)
     assert Path(__file__).name in str(raised.value)
 

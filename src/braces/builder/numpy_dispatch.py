@@ -100,7 +100,7 @@ def _refuse(
     elif hint is None and definition is not None:
         hint = f"{public_path(name)}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
-        f"np.{written} expects arrays, and a symbolic variable has no value yet.",
+        f"np.{written}: expected arrays, got a symbolic variable, which has no value yet.",
         at=user_line(),
         fix=f"Use {hint}."
         if hint

@@ -123,7 +123,7 @@ def check(
     """Return the fetched names and the sizes; raises the errors listed in `plan`."""
     if not isinstance(program, Program) or not isinstance(layout, Layout):
         raise ProgramError(
-            "br.plan expects a program, then a layout.",
+            "br.plan: expected a program, then a layout.",
             given=f"{type(program).__name__}, {type(layout).__name__}",
             fix='Write br.plan(prog, br.Layout(br.Mesh({"data": 8}), {"batch": "data"})).',
         )

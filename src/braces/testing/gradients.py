@@ -249,7 +249,7 @@ def _weighted_sum(outputs: list[Var]) -> Var:
     for index, output in enumerate(outputs):
         if output.dtype != np.float64:
             raise DTypeError(
-                f"check_gradients expects float64 outputs; output {index} is {output.type}.",
+                f"check_gradients: expected float64 outputs; output {index} is {output.type}.",
                 fix="Compute in the dtype of the inputs, or cast the output to float64.",
             )
         shape = tuple(int(size) for size in output.shape)

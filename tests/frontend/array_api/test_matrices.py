@@ -161,7 +161,7 @@ def test_matrices_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None
         (
             ShapeError,
             lambda: br.linalg.cross(get("x"), get("x")),
-            ["cross expects an axis of size 3"],
+            ["cross: expected an axis of size 3"],
         ),
         (
             ShapeError,
@@ -172,17 +172,17 @@ def test_matrices_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None
         (
             ShapeError,
             lambda: br.linalg.matrix_power(get("w"), 2),
-            ["matrix_power expects square matrices"],
+            ["matrix_power: expected square matrices"],
         ),
         (
             ShapeError,
             lambda: br.linalg.trace(get("y")),
-            ["trace expects rank 2 or more, got 1"],
+            ["trace: expected rank 2 or more, got 1"],
         ),
         (
             ShapeError,
             lambda: br.linalg.diagonal(get("x"), 0, 1, -1),
-            ["diagonal expects two different axes"],
+            ["diagonal: expected two different axes"],
         ),
         (
             ProgramError,
@@ -192,14 +192,14 @@ def test_matrices_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None
         (
             ShapeError,
             lambda: br.linalg.matrix_norm(get("y")),
-            ["matrix_norm expects rank 2 or more"],
+            ["matrix_norm: expected rank 2 or more"],
         ),
         (
             ShapeError,
             lambda: br.linalg.lstsq(get("w"), np.ones(3)),
-            ["lstsq expects equally many rows"],
+            ["lstsq: expected equally many rows"],
         ),
-        (ShapeError, lambda: br.cov(np.zeros((2, 2, 2))), ["cov expects a matrix"]),
+        (ShapeError, lambda: br.cov(np.zeros((2, 2, 2))), ["cov: expected a matrix"]),
         (ShapeError, lambda: br.linalg.inner(get("x"), get("w")), ["mismatch in inner"]),
     ],
 )

@@ -174,13 +174,13 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         (
             ProgramError,
             lambda: br.signal.diff(get("y"), n=-1),
-            ["diff expects a non-negative order, got -1"],
+            ["diff: expected a non-negative order, got -1"],
         ),
         (ShapeError, lambda: br.signal.diff(get("y"), axis=1), ["diff"]),
         (
             ShapeError,
             lambda: br.signal.central_difference(np.ones(1)),
-            ["expects at least two points"],
+            ["expected at least two points"],
         ),
         (
             ProgramError,
@@ -190,39 +190,39 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         (
             ShapeError,
             lambda: br.signal.convolve(get("y"), get("x")),
-            ["convolve expects two vectors"],
+            ["convolve: expected two vectors"],
         ),
         (
             ShapeError,
             lambda: br.signal.convolve(get("y"), get("y")),
-            ["convolve expects a sequence of constant size"],
+            ["convolve: expected a sequence of constant size"],
         ),
         (
             ShapeError,
             lambda: br.signal.correlate([1.0], [1.0, 2.0]),
             ["no longer than the first"],
         ),
-        (ShapeError, lambda: br.linalg.vander(get("y")), ["vander expects a vector", "n="]),
+        (ShapeError, lambda: br.linalg.vander(get("y")), ["vander: expected a vector", "n="]),
         (
             ShapeError,
             lambda: br.special.polyval(get("y"), get("x")),
-            ["polyval expects a vector of coefficients"],
+            ["polyval: expected a vector of coefficients"],
         ),
         (
             ShapeError,
             lambda: br.image.rot90(get("x"), axes=(0, -2)),
-            ["rot90 expects two different axes"],
+            ["rot90: expected two different axes"],
         ),
         (
             ShapeError,
             lambda: br.fft.fftshift(get("x")),
-            ["fftshift expects an axis of constant size"],
+            ["fftshift: expected an axis of constant size"],
         ),
-        (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq expects a size of at least 1"]),
+        (ProgramError, lambda: br.fft.fftfreq(0), ["fftfreq: expected a size of at least 1"]),
         (
             DTypeError,
             lambda: br.signbit(np.ones(1, complex)),
-            ["signbit expects real operands, got complex128"],
+            ["signbit: expected real operands, got complex128"],
         ),
         (ShapeError, lambda: br.isclose(get("x"), get("w")), ["broadcast"]),
     ],

@@ -223,7 +223,7 @@ BAD: list[tuple[Any, str]] = [
         "multiple of 3 key heads, got 4",
     ),
     (lambda x, m: br.multi_head_attention(x[0], 2), r"\[rows, steps, features\]"),
-    (lambda x, m: br.multi_head_attention(x, 2, mask=m * 1.0), "expects a bool mask"),
+    (lambda x, m: br.multi_head_attention(x, 2, mask=m * 1.0), "expected a bool mask"),
     (lambda x, m: br.multi_head_attention(x, 2, mask=m), "does not broadcast"),
     (lambda x, m: br.multi_head_attention(x, 2, lengths=x), "an integer vector over the batch"),
     (
@@ -241,7 +241,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda x, m: br.layers.transformer_encoder_layer(x, 2, act="geluu"), "gelu"),
     (
         lambda x, m: br.layers.transformer_decoder_layer(x, x[0], 2),
-        "transformer_decoder_layer expects",
+        "transformer_decoder_layer: expected",
     ),
     (
         lambda x, m: br.scaled_dot_product_attention(x, x[..., :3], x),
@@ -251,7 +251,7 @@ BAD: list[tuple[Any, str]] = [
         lambda x, m: br.scaled_dot_product_attention(x, x, x[:, :2]),
         "equal numbers of keys and values",
     ),
-    (lambda x, m: br.scaled_dot_product_attention(x, m, x), "expects floats"),
+    (lambda x, m: br.scaled_dot_product_attention(x, m, x), "expected floats"),
     (lambda x, m: br.layers.rotary_embedding(x[..., :3]), "even"),
     (lambda x, m: br.layers.positional_encoding(br.arange(3), 5), "even"),
 ]

@@ -226,7 +226,7 @@ def test_what_cannot_be_called_is_refused(prog: br.Program, encoder: br.Program)
     def refuse(error: type[Exception], *given: Any, says: str, **named: Any) -> None:
         refuse_here(prog, error, lambda: br.call(*given, **{"name": "enc", **named}), says)
 
-    refuse(br.ProgramError, "encoder", says="expects a program")
+    refuse(br.ProgramError, "encoder", says="expected a program")
     refuse(br.ProgramError, prog, says="cannot call itself")
     refuse(br.ProgramError, encoder, says="missing value for the feed `x`")
     refuse(br.ProgramError, encoder, 1.0, 2.0, says="takes 1 positional values here, got 2")

@@ -183,7 +183,7 @@ def test_what_an_error_undid_is_built_again() -> None:
 
 
 def test_only_functions_are_shared() -> None:
-    with pytest.raises(br.ProgramError, match="expects a function"):
+    with pytest.raises(br.ProgramError, match="expected a function"):
         br.shared(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(br.ProgramError, match="slashes"):
         br.shared(br.fc, name="a/b")

@@ -464,9 +464,9 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: D.Gamma(2.0).icdf(0.5), ProgramError, "br.quantile(d.sample"),
     (lambda: D.RelaxedBernoulli(1.0, 0.5).mean, ProgramError, "br.mean(d.sample"),
     (lambda: D.kl_divergence(D.Normal(), D.Cauchy()), ProgramError, "p.log_prob(x) - q"),
-    (lambda: D.kl_divergence(D.Normal(), 1.0), ProgramError, "expects a distribution"),  # pyright: ignore[reportArgumentType]
+    (lambda: D.kl_divergence(D.Normal(), 1.0), ProgramError, "expected a distribution"),  # pyright: ignore[reportArgumentType]
     (lambda: D.Independent(D.Normal(), 1), ShapeError, "1 of 0 batch axes"),
-    (lambda: D.Independent(2.0, 0), ProgramError, "expects a distribution"),  # pyright: ignore[reportArgumentType]
+    (lambda: D.Independent(2.0, 0), ProgramError, "expected a distribution"),  # pyright: ignore[reportArgumentType]
     (
         lambda: D.MixtureSameFamily(D.Categorical([0.5, 0.5]), D.Normal(0.0, np.ones(3))),
         ShapeError,

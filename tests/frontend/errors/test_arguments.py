@@ -59,7 +59,7 @@ def test_a_name_is_a_string(prog: br.Program, do: Callable[[Any], Any], given: A
 
 @pytest.mark.parametrize("given", [None, 3, 1.5, True, object()])
 def test_functions_to_choose_from_come_in_a_list(prog: br.Program, given: Any) -> None:
-    refuse_here(prog, ProgramError, lambda: br.switch(0, given), "expects a list or a dict")
+    refuse_here(prog, ProgramError, lambda: br.switch(0, given), "expected a list or a dict")
 
 
 @pytest.mark.parametrize("given", [(1, (2, 3)), [[1], [2, 3]], object()])

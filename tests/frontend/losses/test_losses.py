@@ -222,24 +222,24 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
         (
             lambda x, y, z: br.losses.nll_loss(x, x, reduction="none"),
             br.DTypeError,
-            "nll_loss expects integer labels, got float32",
+            "nll_loss: expected integer labels, got float32",
         ),
         (
             lambda x, y, z: br.losses.nll_loss(x, y, 0, reduction="none"),
             br.ShapeError,
-            "nll_loss expects one label for each",
+            "nll_loss: expected one label for each",
         ),
         (
             lambda x, y, z: br.softmax_cross_entropy(x, y, label_smoothing=2, reduction="none"),
             br.ProgramError,
-            "softmax_cross_entropy expects label_smoothing of at most 1, got 2",
+            "softmax_cross_entropy: expected label_smoothing of at most 1, got 2",
         ),
         (
             lambda x, y, z: br.softmax_cross_entropy(
                 x, y, class_weights=[1.0], reduction="none"
             ),
             br.ShapeError,
-            "softmax_cross_entropy expects one class weight for each class",
+            "softmax_cross_entropy: expected one class weight for each class",
         ),
         (
             lambda x, y, z: br.losses.multi_margin_loss(x, y, p=3, reduction="none"),
@@ -269,17 +269,17 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
         (
             lambda x, y, z: br.losses.circle_loss(y, y, reduction="none"),
             br.ShapeError,
-            "circle_loss expects arrays",
+            "circle_loss: expected arrays",
         ),
         (
             lambda x, y, z: br.losses.circle_loss(x, x, reduction="none"),
             br.DTypeError,
-            "circle_loss expects integer",
+            "circle_loss: expected integer",
         ),
         (
             lambda x, y, z: br.losses.tversky_loss(x, z, reduction="none"),
             br.ShapeError,
-            "tversky_loss expects equal",
+            "tversky_loss: expected equal",
         ),
         (
             lambda x, y, z: br.losses.multilabel_margin_loss(x, z, reduction="none"),

@@ -159,12 +159,16 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
 @pytest.mark.parametrize(
     ("build", "error", "said"),
     [
-        (lambda x, n: br.metrics.accuracy(x, x[:, 0]), br.DTypeError, "expects integer labels"),
+        (
+            lambda x, n: br.metrics.accuracy(x, x[:, 0]),
+            br.DTypeError,
+            "expected integer labels",
+        ),
         (lambda x, n: br.metrics.accuracy(n, n), br.ShapeError, "one axis more"),
         (
             lambda x, n: br.metrics.precision(x, n),
             br.DTypeError,
-            "expects integer or bool classes",
+            "expected integer or bool classes",
         ),
         (lambda x, n: br.metrics.f1(n, n, 3), br.ProgramError, "average='binary' for 3"),
         (
@@ -175,7 +179,7 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
         (
             lambda x, n: br.metrics.auc(x[:, 0], x[:, 0]),
             br.DTypeError,
-            "expects bool or integer",
+            "expected bool or integer",
         ),
         (
             lambda x, n: br.metrics.auc(x[:, 0], n, thresholds=1),
@@ -217,11 +221,11 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
             br.ProgramError,
             "a precision between 0 and 1, got 2.0",
         ),
-        (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "expects a variable, got 3.0"),
+        (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "expected a variable, got 3.0"),
         (
             lambda x, n: br.metrics.mean(n, n + 1j),
             br.DTypeError,
-            "expects real or bool weights",
+            "expected real or bool weights",
         ),
         (
             lambda x, n: br.scan(lambda c, row: (c, br.metrics.mean(row).value), 0.0, x),
@@ -262,7 +266,9 @@ def test_what_has_no_weight_is_not_looked_at(mode: str) -> None:
     wanted["perplexity"] = np.exp(losses.mean())
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, 1e-5, err_msg=name)
-    with pytest.raises(br.DTypeError, match=r"expects a br.Scope, got \{\}[\s\S]*test_metrics"):
+    with pytest.raises(
+        br.DTypeError, match=r"expected a br.Scope, got \{\}[\s\S]*test_metrics"
+    ):
         made["mean"].reset({})  # pyright: ignore[reportArgumentType]
     child = scope.new_scope()
     made["mean"].reset(child)

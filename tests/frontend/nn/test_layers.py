@@ -69,7 +69,7 @@ def test_fc_takes_vectors_and_other_dtypes(mode: str) -> None:
         (
             {"size": 5, "params": ["p.w", "p.b"]},
             br.ShapeError,
-            "5 output features, but the shared `p.w` has 3",
+            "5 output features, got 3 of `p.w`",
         ),
         ({"params": "p.w"}, br.ProgramError, "a list"),
         ({"params": ["a", "b", "c"]}, br.ProgramError, "w, b"),

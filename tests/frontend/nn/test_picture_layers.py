@@ -124,7 +124,7 @@ def test_transposed_convolutions_make_the_weights_that_they_take(mode: str) -> N
         (
             lambda x: br.layers.adaptive_avg_pool2d(x, [1, 2, 3]),
             br.ShapeError,
-            "expects 2 sizes",
+            "expected 2 sizes",
         ),
         (lambda x: br.layers.adaptive_max_pool2d(x, 0), br.ShapeError, "2 sizes of at least 1"),
         (

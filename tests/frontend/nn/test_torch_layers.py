@@ -213,21 +213,21 @@ _var = br.get_variable
     ("build", "error", "what"),
     [
         (lambda x, n: br.dropout(x, 0.5, shared_axes=4), br.ShapeError, "dropout"),
-        (lambda x, n: br.layers.alpha_dropout(x, 1.0), br.ProgramError, "expects a rate in"),
+        (lambda x, n: br.layers.alpha_dropout(x, 1.0), br.ProgramError, "expected a rate in"),
         (
             lambda x, n: br.layers.alpha_dropout(n, 0.5),
             br.DTypeError,
-            "alpha_dropout expects floats",
+            "alpha_dropout: expected floats",
         ),
         (
             lambda x, n: br.layers.gaussian_dropout(x, -0.1),
             br.ProgramError,
-            "expects a rate in",
+            "expected a rate in",
         ),
         (
             lambda x, n: br.layers.gaussian_noise(n, 0.1),
             br.DTypeError,
-            "gaussian_noise expects floats",
+            "gaussian_noise: expected floats",
         ),
         (
             lambda x, n: br.layers.rrelu(x, 0.5, 0.1),
@@ -259,7 +259,7 @@ _var = br.get_variable
         (
             lambda x, n: br.layers.depthwise_conv2d(x, 2, multiplier=0),
             br.ShapeError,
-            "multiplier of",
+            "positive multiplier",
         ),
         (
             lambda x, n: br.layers.depthwise_conv1d(x, 2),
@@ -269,7 +269,7 @@ _var = br.get_variable
         (
             lambda x, n: br.layers.separable_conv2d(x, x, 2),
             br.ShapeError,
-            "expects a number of filters",
+            "expected a number of filters",
         ),
         (
             lambda x, n: br.layers.bilinear(x, x, x, init=0.0),

@@ -125,7 +125,7 @@ def test_what_has_no_average_is_refused() -> None:
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("0 <= decay < 1, got 1.0", lambda: opt.ema([w], decay=1.0)),
         ("has no update to average", lambda: opt.ema([alone])),
-        ("ema expects parameters, got", lambda: opt.ema(["w"])),
+        ("ema: expected parameters, got", lambda: opt.ema(["w"])),
         ("variables `ema/…` exist already", lambda: opt.ema([w], name="ema")),
         ("between `w` and its replacement", lambda: prog.for_test(values={w: b})),
         ("depends on the data `x`", lambda: prog.for_test(values={"adam/count": fed})),

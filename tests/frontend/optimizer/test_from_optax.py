@@ -290,11 +290,11 @@ def updating(update: Callable[..., Any], init: Any = None) -> Any:
 def test_what_is_no_transformation_is_refused() -> None:
     refused(
         ProgramError,
-        "expects an optax.GradientTransformation",
+        "expected an optax.GradientTransformation",
         lambda: opt.from_optax(optax.adam),
     )
     refused(
-        ProgramError, "expects an optax.GradientTransformation", lambda: opt.from_optax(0.1)
+        ProgramError, "expected an optax.GradientTransformation", lambda: opt.from_optax(0.1)
     )
     refused(ProgramError, "exactly one learning rate, got 2", lambda: opt.chain(
         opt.from_optax(optax.adam, 0.1), opt.sgd(0.1)))  # fmt: skip

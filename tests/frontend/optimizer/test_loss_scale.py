@@ -126,7 +126,7 @@ def test_what_cannot_be_scaled_is_refused() -> None:
         ("apply_gradients does not support an optimizer with loss", applied),
         ("growth_interval=0", lambda: opt.dynamic_loss_scale(opt.adam(), growth_interval=0)),
         (
-            "dynamic_loss_scale expects an optimizer, got 0.1",
+            "dynamic_loss_scale: expected an optimizer, got 0.1",
             lambda: opt.dynamic_loss_scale(*[0.1]),
         ),
     ]

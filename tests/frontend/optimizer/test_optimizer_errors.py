@@ -136,7 +136,7 @@ def test_a_chain_descends_once() -> None:
         "exactly one learning rate, got 2",
         minimize(opt.chain(opt.adam(), opt.sgd(0.1))),
     )
-    refused(ProgramError, "chain expects optimizers", lambda line: opt.chain(optax.sgd(0.1)))
+    refused(ProgramError, "chain: expected optimizers", lambda line: opt.chain(optax.sgd(0.1)))
 
 
 def test_a_rate_that_is_a_variable_is_one_number() -> None:

@@ -129,7 +129,7 @@ def test_labels_without_optimizers_are_refused() -> None:
         opt.partition({"matrix": opt.sgd(0.1)}, label)))  # fmt: skip
     refused("expected an optimizer for the label 'x'", lambda: opt.partition(
         {"x": 0.1}, label))  # fmt: skip
-    refused("partition expects a dict of optimizers", lambda: opt.partition({}, label))
+    refused("partition: expected a dict of optimizers", lambda: opt.partition({}, label))
     refused("exactly one learning rate, got 2", lambda: fit(
         opt.chain(opt.sgd(0.1), both(opt.sgd(0.1), opt.sgd(0.1)))))  # fmt: skip
     refused(

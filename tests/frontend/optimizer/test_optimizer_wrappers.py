@@ -169,11 +169,11 @@ def refused(error: type[BracesError], text: str, build: Callable[[], Any]) -> No
 def test_wrappers_refuse_what_they_cannot_wrap() -> None:
     refused(
         ProgramError,
-        "multi_steps expects an optimizer, got 0.1",
+        "multi_steps: expected an optimizer, got 0.1",
         lambda: opt.multi_steps(0.1, 2),
     )
     refused(
-        ProgramError, "lookahead expects an optimizer", lambda: opt.lookahead(optax.sgd(0.1))
+        ProgramError, "lookahead: expected an optimizer", lambda: opt.lookahead(optax.sgd(0.1))
     )
     refused(
         ProgramError, "every of 1 or more, got 0", lambda: opt.multi_steps(opt.adam(), every=0)

@@ -88,7 +88,7 @@ def test_schedules_say_what_they_are() -> None:
     ("text", "build"),
     [
         ("one fewer", lambda: opt.join_schedules([opt.constant_schedule(0.1)], [3])),
-        ("expects schedules", lambda: opt.join_schedules([optax.constant_schedule(0.1)], [])),
+        ("expected schedules", lambda: opt.join_schedules([optax.constant_schedule(0.1)], [])),
         ("warmup_steps=5", lambda: opt.warmup_cosine_decay_schedule(0.0, 0.1, 5, 5)(0)),
         ("steps of 1 or more, got 0", lambda: opt.linear_schedule(0.1, 0.0, 0)(0)),
         ("steps of 1 or more, got 0", lambda: opt.polynomial_schedule(0.1, 0.0, 2.0, 0)(0)),

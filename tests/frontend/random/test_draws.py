@@ -247,7 +247,7 @@ def test_parts_of_a_whole_move_as_their_means() -> None:
         (lambda: R.geometric(probs=0), ProgramError, "probs=0"),
         (lambda: R.laplace([2], loc=np.zeros(3)), ShapeError, "laplace cannot broadcast"),
         (lambda: R.cauchy([1], loc=np.zeros((2, 1))), ShapeError, "do not broadcast to"),
-        (lambda: R.logistic([2], dtype="int32"), DTypeError, "expects a real floating dtype"),
+        (lambda: R.logistic([2], dtype="int32"), DTypeError, "expected a real floating dtype"),
         (
             lambda: R.multivariate_normal(),
             ProgramError,
@@ -256,7 +256,7 @@ def test_parts_of_a_whole_move_as_their_means() -> None:
         (
             lambda: R.multivariate_normal(covariance_matrix=[1.0]),
             ShapeError,
-            "expects a matrix",
+            "expected a matrix",
         ),
         (lambda: R.choice(3, ["n"], replace=False), ProgramError, "requires a static shape"),
         (lambda: R.choice(3, [4], replace=False), ShapeError, "topk"),

@@ -267,14 +267,14 @@ BAD: list[tuple[Any, str]] = [
     ({"end": 9}, "end=9 of greedy is out of range for 5 ids"),
     ({"end": None}, "end=None"),
     ({"max_length": -1}, "non-negative max_length="),
-    ({"start": 1.5}, "expects start="),
+    ({"start": 1.5}, "expected an integer or integer vector as start="),
     ({"start": 1, "init": None}, "no batch size"),
     ({"step": lambda ids, s: s}, "must return a pair"),
     ({"step": lambda ids, s: (br.zeros([3]), s)}, r"\[rows, vocabulary\]"),
     ({"step": lambda ids, s: (br.zeros([7, 5]), s)}, "batch size mismatch of logits and ids"),
     ({"step": lambda ids, s: (br.zeros([3, 5]), s[:, :2])}, "changes the type"),
     ({"init": {"a": br.zeros, "b": 1}}, "a"),
-    ({"step": 3}, "expects a function as step"),
+    ({"step": 3}, "expected a function as step"),
 ]
 
 

@@ -240,7 +240,7 @@ def test_a_case_may_find_and_a_block_too(mode: str) -> None:
         (ShapeError, "rank 1", lambda x: br.compress(br.expand_dims(x, 0) > 0, x)),
         (ShapeError, "axis 1 is out of range", lambda x: br.unique(x, axis=1)),
         (DTypeError, "no order", lambda x: br.unique(br.cast(x, "complex64"))),
-        (ProgramError, "expects a variable", lambda x: br.nonzero([1, 2])),
+        (ProgramError, "expected a variable", lambda x: br.nonzero([1, 2])),
     ],
 )
 def test_what_has_no_such_size_is_refused(error: Any, word: str, build: Any) -> None:

@@ -132,12 +132,12 @@ def compress(
     mask = operand(condition, "compress")
     if mask.dtype.kind != "b":
         raise DTypeError(
-            f"compress expects a bool condition, got {mask.type}.",
+            f"compress: expected a bool condition, got {mask.type}.",
             fix="Compare first: `x != 0`. The condition comes before the array.",
         )
     if mask.ndim != 1:
         raise ShapeError(
-            f"compress expects a condition of rank 1, got {mask.type}.",
+            f"compress: expected a condition of rank 1, got {mask.type}.",
             fix="Use br.nonzero(condition) and br.gather_nd for several axes.",
         )
     (places,) = nonzero(mask, size)

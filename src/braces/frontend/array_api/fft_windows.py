@@ -58,7 +58,7 @@ def _cosines(
     """Return a sum of cosines with alternating signs; a window of size 1 is 1."""
     count: Any = size
     if not isinstance(count, int) or count < 1:
-        raise ProgramError(f"{what} expects a size of at least 1, got {size!r:.40}.")
+        raise ProgramError(f"{what}: expected a size of at least 1, got {size!r:.40}.")
     turns = np.arange(size) / max(size if periodic else size - 1, 1)
     signed = ((-1) ** k * factor for k, factor in enumerate(factors))
     window = sum(f * np.cos(2 * np.pi * k * turns) for k, f in enumerate(signed))
@@ -90,7 +90,7 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
     if window is not None:
         if window.shape != (length,):
             raise ShapeError(
-                f"stft expects a window of shape [{length}].",
+                f"stft: expected a window of shape [{length}].",
                 given=f"window: {window.type}",
                 fix=f"Use br.signal.hann_window({length}), for example.",
             )
@@ -199,7 +199,7 @@ def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
 
 def _count(what: str, n: int) -> int:
     if n < 1:
-        raise ProgramError(f"{what} expects a size of at least 1, got {n}.")
+        raise ProgramError(f"{what}: expected a size of at least 1, got {n}.")
     return n
 
 
@@ -232,7 +232,7 @@ def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var
         size = var.shape[axis]
         if not isinstance(size, int):
             raise ShapeError(
-                f"{what} expects an axis of constant size, got {size}.",
+                f"{what}: expected an axis of constant size, got {size}.",
                 given=f"{var.name}: {var.type}   axis={axis}",
             )
         shifts.append(shift(size))
@@ -242,5 +242,5 @@ def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:
     chosen = list(range(x.ndim)) if axes is None else list(axes)
     if not chosen:
-        raise ShapeError(f"{what} expects at least one axis, got none.", given=f"x: {x.type}")
+        raise ShapeError(f"{what}: expected at least one axis, got none.", given=f"x: {x.type}")
     return chosen

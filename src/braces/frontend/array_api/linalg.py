@@ -72,7 +72,7 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         len({*axes_of_var}) != len(axes_of_var) for axes_of_var in chosen
     ):
         raise ShapeError(
-            "tensordot expects equally many axes of both operands, without duplicates.",
+            "tensordot: expected equally many axes of both operands, without duplicates.",
             given=f"axes={axes!r:.60}",
         )
     free = [
@@ -191,7 +191,7 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
     for var in (left, right):
         if var.shape[axis_index(axis, var.ndim, "cross")] != 3:
             raise ShapeError(
-                "cross expects an axis of size 3.",
+                "cross: expected an axis of size 3.",
                 given=format_types({"x": left, "y": right}),
                 fix="Name the axis: axis=.",
             )
@@ -249,7 +249,7 @@ def matrix_power(x: Operand, n: int) -> Var:
     base = check_matrices("matrix_power", x)
     if base.shape[-1] != base.shape[-2]:
         raise ShapeError(
-            "matrix_power expects square matrices.", given=format_types({"x": base})
+            "matrix_power: expected square matrices.", given=format_types({"x": base})
         )
     if n == 0:
         unit = ops.eye(base.shape[-1], dtype=base.dtype)
@@ -278,7 +278,7 @@ def check_matrices(what: str, x: Any) -> Var:
     var = as_var(x)
     if var.ndim < 2:
         raise ShapeError(
-            f"{what} expects rank 2 or more, got {var.ndim}.", given=format_types({"x": var})
+            f"{what}: expected rank 2 or more, got {var.ndim}.", given=format_types({"x": var})
         )
     return var
 
@@ -341,7 +341,7 @@ def _diagonal(what: str, x: Any, offset: int, axis1: int, axis2: int) -> Var:
     rows, columns = (axis_index(axis, var.ndim, what) for axis in (axis1, axis2))
     if rows == columns:
         raise ShapeError(
-            f"{what} expects two different axes.", given=f"axis1={axis1}   axis2={axis2}"
+            f"{what}: expected two different axes.", given=f"axis1={axis1}   axis2={axis2}"
         )
     below = var.shape[rows] + min(offset, 0)
     beside = var.shape[columns] - max(offset, 0)

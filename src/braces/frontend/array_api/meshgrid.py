@@ -50,7 +50,7 @@ def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
     for x in coordinates:
         if x.ndim > 1:
             raise ShapeError(
-                "meshgrid expects arrays of rank 0 or 1.", given=format_types({"x": x})
+                "meshgrid: expected arrays of rank 0 or 1.", given=format_types({"x": x})
             )
     sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in coordinates]
     out_axes = list(range(len(coordinates)))
@@ -107,12 +107,12 @@ def interp(
     positions, points, known = (as_var(operand) for operand in (x, xp, fp))
     shown = format_types({"x": positions, "xp": points, "fp": known})
     if points.ndim != 1 or known.ndim != 1 or not same_size(points.shape[0], known.shape[0]):
-        raise ShapeError("interp expects vectors xp and fp of equal size.", given=shown)
+        raise ShapeError("interp: expected vectors xp and fp of equal size.", given=shown)
     if points.shape[0] == 0:
-        raise ShapeError("interp expects at least one point.", given=shown)
+        raise ShapeError("interp: expected at least one point.", given=shown)
     positions, points, known = to_common_float("interp", x=positions, xp=points, fp=known)
     if period is not None and not period > 0:
-        raise ProgramError(f"interp expects a positive period, got {period!r:.40}.")
+        raise ProgramError(f"interp: expected a positive period, got {period!r:.40}.")
 
     def build() -> Var:
         if period is not None:
@@ -174,7 +174,7 @@ def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     var = as_var(x)
     first, second = (axis_index(axis, var.ndim, "rot90") for axis in axes)
     if first == second:
-        raise ShapeError("rot90 expects two different axes.", given=f"axes={axes}")
+        raise ShapeError("rot90: expected two different axes.", given=f"axes={axes}")
     if k % 4 == 2:
         return ops.flip(var, axis=(first, second))
     if k % 2:

@@ -176,7 +176,7 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
     rows = rhs.shape[-2:][:1]
     if not rows or not same_size(matrix.shape[-2], rows[0]):
         raise ShapeError(
-            "lstsq expects equally many rows of `a` and `b`.",
+            "lstsq: expected equally many rows of `a` and `b`.",
             given=format_types({"a": matrix, "b": rhs}),
         )
     return compose_block("lstsq", lambda: ops.matmul(ops.pinv(matrix, rtol), rhs))

@@ -165,7 +165,7 @@ def _parts(what: str, q: Any) -> Var:
     levels = constant(q, FLOAT64)
     numbers = np.asarray(q, float)
     if not np.all((numbers >= 0.0) & (numbers <= 1.0)):
-        raise ProgramError(f"{what} expects quantiles from 0 to 1, got {q!r:.60}.")
+        raise ProgramError(f"{what}: expected quantiles from 0 to 1, got {q!r:.60}.")
     return levels
 
 

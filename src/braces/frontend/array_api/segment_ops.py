@@ -136,7 +136,7 @@ def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]
     pairs = zip(x.shape, ids.shape, strict=False)
     if x.ndim < ids.ndim or not all(same_size(*pair) for pair in pairs):
         raise ShapeError(
-            f"{what} expects one segment id for each slice.",
+            f"{what}: expected one segment id for each slice.",
             given=format_types({"data": x, "segment_ids": ids}),
             fix="The shape of the ids is a prefix of the shape of the data.",
         )
@@ -146,7 +146,7 @@ def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]
 def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
     if not is_integer(ids.dtype):
         raise DTypeError(
-            f"{what} expects an integer dtype for `{slot}`, got {ids.dtype}.",
+            f"{what}: expected an integer dtype for `{slot}`, got {ids.dtype}.",
             given=format_types({slot: ids}),
             fix="Use br.cast(ids, 'int64').",
         )
@@ -156,7 +156,7 @@ def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
 def _count(what: str, option: str, count: Size) -> Size:
     """Check the number of segments."""
     if isinstance(count, int) and count < 0:
-        raise ProgramError(f"{what} expects a non-negative {option}=, got {count}.")
+        raise ProgramError(f"{what}: expected a non-negative {option}=, got {count}.")
     return count
 
 
@@ -212,7 +212,7 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
     var = as_var(x)
     if var.ndim != 1:
         raise ShapeError(
-            "bincount expects a vector.",
+            "bincount: expected a vector.",
             given=format_types({"x": var}),
             fix="Use br.reshape(x, [-1]).",
         )
@@ -229,7 +229,7 @@ def _weights(what: str, x: Var, weights: Operand) -> Var:
     var = as_var(weights)
     if var.shape != x.shape:
         raise ShapeError(
-            f"{what} expects weights of the shape of x.",
+            f"{what}: expected weights of the shape of x.",
             given=format_types({"x": x, "weights": var}),
         )
     return var
@@ -271,11 +271,11 @@ def _edges(what: str, edges: Any) -> Var:
     var = as_var(edges)
     if var.ndim != 1:
         raise ShapeError(
-            f"{what} expects a vector of edges.", given=format_types({"bins": var})
+            f"{what}: expected a vector of edges.", given=format_types({"bins": var})
         )
     if not isinstance(edges, Var) and not np.all(np.diff(np.asarray(edges, float)) >= 0.0):
         raise ProgramError(
-            f"{what} expects edges in ascending order.",
+            f"{what}: expected edges in ascending order.",
             given=f"bins={edges!r:.60}",
             fix="Sort them: sorted(bins).",
         )
@@ -323,7 +323,7 @@ def histogram(
     var = as_var(x)
     weight_var = None if weights is None else _weights("histogram", var, weights)
     if var.dtype.kind == "c":
-        raise DTypeError("histogram expects a real dtype.", given=format_types({"x": var}))
+        raise DTypeError("histogram: expected a real dtype.", given=format_types({"x": var}))
 
     def build() -> tuple[Var, Var]:
         flat = ops.reshape(var, (-1,))
@@ -346,11 +346,11 @@ def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
         edges = _edges("histogram", bins)
         if edges.shape[0] in (0, 1):
             raise ShapeError(
-                "histogram expects at least two edges.", given=format_types({"bins": edges})
+                "histogram: expected at least two edges.", given=format_types({"bins": edges})
             )
         return edges
     if bins < 1:
-        raise ProgramError(f"histogram expects at least one bin, got {bins}.")
+        raise ProgramError(f"histogram: expected at least one bin, got {bins}.")
     dtype = float_dtype(x.dtype)
     if bounds is not None:
         return constant(np.linspace(*_bounds(bounds), bins + 1), dtype)
@@ -367,6 +367,6 @@ def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ProgramError(
-            f"histogram expects a finite, ascending range, got {bounds!r:.60}.",
+            f"histogram: expected a finite, ascending range, got {bounds!r:.60}.",
         )
     return (low - 0.5, high + 0.5) if low == high else (low, high)

@@ -75,7 +75,7 @@ def diff(
     var = as_var(x)
     at = axis_index(axis, var.ndim, "diff")
     if n < 0:
-        raise ProgramError(f"diff expects a non-negative order, got {n}.")
+        raise ProgramError(f"diff: expected a non-negative order, got {n}.")
     parts = [as_var(part) for part in (prepend, var, append) if part is not None]
     out_var = var if len(parts) == 1 else ops.concat(parts, axis=at)
     for _ in range(n):
@@ -124,7 +124,7 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
     at = axis_index(axis, var.ndim, "central_difference")
     if var.shape[at] in (0, 1):
         raise ShapeError(
-            "central_difference expects at least two points.", given=format_types({"x": var})
+            "central_difference: expected at least two points.", given=format_types({"x": var})
         )
 
     def build() -> Var:
@@ -262,7 +262,7 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
     longer, _, count = _order_by_length("correlate", long, short, mode)
     if longer is not long:
         raise ShapeError(
-            "correlate expects a second sequence of constant size, no longer than the first.",
+            "correlate: expected a second sequence of constant size, no longer than the first.",
             given=format_types({"x": long, "y": short}),
             fix="Swap the sequences: the result is reversed.",
         )
@@ -282,14 +282,14 @@ def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, in
     check_one_of(what, "mode", mode, MODES)
     types = format_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
-        raise ShapeError(f"{what} expects two vectors that are not empty.", given=types)
+        raise ShapeError(f"{what}: expected two vectors that are not empty.", given=types)
     if isinstance(x.shape[0], int):
         swapped = not isinstance(y.shape[0], int) or y.shape[0] > x.shape[0]
         x, y = (y, x) if swapped else (x, y)
     count = y.shape[0]
     if not isinstance(count, int):
         raise ShapeError(
-            f"{what} expects a sequence of constant size.",
+            f"{what}: expected a sequence of constant size.",
             given=types,
             fix="For two of symbolic size, multiply br.fft.rfft of both.",
         )
@@ -329,7 +329,7 @@ def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
     count = var.shape[0] if n is None and var.ndim == 1 else n
     if var.ndim != 1 or not isinstance(count, int):
         raise ShapeError(
-            "vander expects a vector, and n= if its size is symbolic.",
+            "vander: expected a vector, and n= if its size is symbolic.",
             given=format_types({"x": var}),
         )
     powers = list(range(count) if increasing else reversed(range(count)))
@@ -356,7 +356,7 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
     factors = as_var(coefficients, x_var.dtype)
     if factors.ndim != 1 or not isinstance(factors.shape[0], int):
         raise ShapeError(
-            "polyval expects a vector of coefficients of constant size.",
+            "polyval: expected a vector of coefficients of constant size.",
             given=format_types({"coefficients": factors}),
         )
 

@@ -226,7 +226,7 @@ def _covariance(what: str, x: Any, rowvar: bool, correction: float) -> Var:
     (observations,) = to_common_float(what, x=as_var(x))
     if observations.ndim not in (1, 2):
         raise ShapeError(
-            f"{what} expects a matrix of variables and observations, of rank 1 or 2.",
+            f"{what}: expected a matrix of variables and observations, of rank 1 or 2.",
             given=format_types({"x": observations}),
         )
     by_row = (

@@ -142,7 +142,7 @@ def causal_mask(q: Var, k: Var) -> Var:
 def check_equal_sizes(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
     """Refuse two sizes that differ; `said` states the requirement."""
     if current_program().current.unifier.unify(left, right) is None:
-        raise shape_mismatch(f"{what} expects equal {said}, got {left} and {right}.", *given)
+        raise shape_mismatch(f"{what}: expected equal {said}, got {left} and {right}.", *given)
 
 
 def shape_mismatch(message: str, *given: Var) -> ShapeError:
@@ -157,13 +157,13 @@ def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
     for x in (q, k, v):
         if not is_float(x.dtype):
             raise DTypeError(
-                f"{what} expects floats, got {x.dtype}.",
+                f"{what}: expected floats, got {x.dtype}.",
                 given=f"{x.name}: {x.type}",
                 fix="Use br.cast, or br.embedding for ids.",
             )
     if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
         raise shape_mismatch(
-            f"{what} expects queries, keys and values of equal rank, 2 or more.", q, k, v
+            f"{what}: expected queries, keys and values of equal rank, 2 or more.", q, k, v
         )
     check_equal_sizes(what, "sizes of queries and keys", q.shape[-1], k.shape[-1], q, k)
     check_equal_sizes(what, "numbers of keys and values", k.shape[-2], v.shape[-2], k, v)
@@ -175,7 +175,7 @@ def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
             dims.divide_exactly(q.shape[-3], k.shape[-3]) is None
         ):
             heads, key_heads = q.shape[-3], k.shape[-3]
-            message = f"{what} expects a multiple of {key_heads} key heads, got {heads} heads."
+            message = f"{what}: expected a multiple of {key_heads} key heads, got {heads}."
             raise shape_mismatch(message, q, k)
 
 
@@ -184,7 +184,7 @@ def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> V
     var = as_var(mask)
     if var.dtype != BOOL:
         raise DTypeError(
-            f"{what} expects a bool mask, True where a key takes part, got {var.type}.",
+            f"{what}: expected a bool mask, True where a key takes part, got {var.type}.",
             fix="Compare: `mask != 0`, or `mask == 0` if -inf excludes a key.",
         )
     scores = (*q.shape[:-1], k.shape[-2] if keys is None else keys)

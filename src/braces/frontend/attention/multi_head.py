@@ -201,7 +201,7 @@ def check_steps(what: str, x: Var) -> Var:
     """
     if x.ndim != 3:
         raise ShapeError(
-            f"{what} expects [rows, steps, features], got {x.type}.",
+            f"{what}: expected [rows, steps, features], got {x.type}.",
             given=f"{x.name}: {x.type}",
             fix="Use br.reshape, or br.scaled_dot_product_attention on heads.",
         )
@@ -214,7 +214,7 @@ def padding_mask(what: str, lengths: Any, key: Var) -> Var:
     if not is_integer(var.dtype) or var.ndim != 1:
         error = ShapeError if is_integer(var.dtype) else DTypeError
         raise error(
-            f"{what} expects lengths= as an integer vector over the batch, got {var.type}.",
+            f"{what}: expected lengths= as an integer vector over the batch, got {var.type}.",
             given=f"{var.name}: {var.type}",
         )
     check_equal_sizes(
@@ -241,7 +241,7 @@ class _Heads:
         self.shared = heads if shared is None else shared
         if heads < 1 or self.shared < 1 or heads % self.shared:
             raise ShapeError(
-                f"multi_head_attention expects a multiple of {self.shared} key heads, "
+                f"multi_head_attention: expected a multiple of {self.shared} key heads, "
                 f"got {heads} heads."
             )
         if size is None and features % heads:

@@ -46,7 +46,7 @@ def rotary_embedding(
     size = fixed_size(x, -1, "rotary_embedding")
     if size % 2 or x.ndim < 2:
         raise ShapeError(
-            "rotary_embedding expects rank 2 or more and an even number of features.",
+            "rotary_embedding: expected rank 2 or more and an even number of features.",
             given=f"{x.name}: {x.type}",
         )
     at = emit("arange", stop=x.shape[-2]) if positions is None else as_var(positions)
@@ -97,7 +97,7 @@ def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> 
         (b, t, 64)
     """
     if size % 2 or size < 0:
-        raise ShapeError(f"positional_encoding expects an even size, got {size}.")
+        raise ShapeError(f"positional_encoding: expected an even size, got {size}.")
     angles = _angles(as_var(positions), size, base)
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
     return ops.reshape(pairs, (*angles.shape[:-1], size))

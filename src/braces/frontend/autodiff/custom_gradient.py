@@ -327,7 +327,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(function):
         raise ProgramError(
-            f"custom_gradient expects a function, got {cast('Any', function)!r:.80}.",
+            f"custom_gradient: expected a function, got {cast('Any', function)!r:.80}.",
             fix="Write @br.custom_gradient above the function.",
         )
     function_name = getattr(function, "__name__", "")

@@ -139,7 +139,7 @@ def hessian(
     if isinstance(cast("Any", target), Var) and target.ndim != rank:
         each = "" if batch_axis is None else " for each batch element"
         raise ShapeError(
-            f"hessian expects a scalar target{each}.",
+            f"hessian: expected a scalar target{each}.",
             given=f"{target.name}: {target.type}",
             fix="Apply br.sum, or take br.jacobian of br.gradients.",
         )
@@ -181,7 +181,7 @@ class _Jacobian:
         unifier = current_program().current.unifier
         if len(at) > 1 or unifier.unify(*(sizes[min(at)] for sizes in shapes)) is None:
             raise ShapeError(
-                f"jacobian expects one batch size of input and target, along axis {axis}.",
+                f"jacobian: expected one batch size of input and target, along axis {axis}.",
                 given=f"target: {self.target.type}   input: {self.start.type}",
             )
         return at.pop()
@@ -295,7 +295,7 @@ def vmap(
         array([321.,  10.], dtype=float32)
     """
     if not callable(cast("Any", function)):
-        raise ProgramError(f"vmap expects a function, got {function!r:.60}.")
+        raise ProgramError(f"vmap: expected a function, got {function!r:.60}.")
 
     @functools.wraps(function)
     @transactional
@@ -318,7 +318,9 @@ def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> list[int | 
             fix="Pass one for all, or one for each argument; None for a shared argument.",
         )
     if all(axis is None for axis in axes):
-        raise ProgramError("vmap expects at least one batched argument.", fix="Pass in_axes=0.")
+        raise ProgramError(
+            "vmap: expected a batched argument, got none.", fix="Pass in_axes=0."
+        )
     return axes
 
 

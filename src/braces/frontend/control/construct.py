@@ -142,7 +142,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
     if var.table not in block.outer.chain():
         raise add_location(
             ProgramError(
-                f"{action} expects a variable from outside the block; `{var.name}` is inside.",
+                f"{action}: expected a variable from outside the block, got `{var.name}`.",
                 fix="Compute it before the `with`.",
             ),
             block.what,

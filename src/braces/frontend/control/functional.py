@@ -357,12 +357,12 @@ def switch(
     functions: Any = fns
     if callable(fns) or not isinstance(functions, Iterable):
         raise ProgramError(
-            f"switch expects a list or a dict of functions, got {fns!r:.80}.",
+            f"switch: expected a list or a dict of functions, got {fns!r:.80}.",
             fix="Write br.switch(index, [first, second]).",
         )
     cases = dict(fns.items() if isinstance(fns, Mapping) else enumerate(fns))
     if not cases:
-        raise ProgramError("switch expects at least one function.")
+        raise ProgramError("switch: expected at least one function.")
     chooser = create_switch(index)
     first: tuple[str, Any] | None = None
     for key, function in cases.items():

@@ -154,7 +154,7 @@ class Branches(ABC):
         """
         if not values:
             raise ProgramError(
-                "pass_through expects at least one value.",
+                "pass_through: expected at least one value.",
                 fix="Pass one value for each output.",
             )
         if self.passed:

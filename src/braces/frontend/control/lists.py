@@ -30,7 +30,7 @@ def _a_list(xs: Any, what: str) -> Var:
     xs_var = operand(xs, what)
     if not isinstance(xs_var.type, ListType):
         raise DTypeError(
-            f"{what} expects a list, got an array.",
+            f"{what}: expected a list, got an array.",
             given=f"{xs_var.name}: {xs_var.type}",
             fix="Create one with br.lists.create, or br.lists.unstack(x) from an array.",
         )

@@ -147,7 +147,7 @@ class StepNet(LoopBlock):
         if (init is None) == (shape is None):
             raise add_location(
                 ProgramError(
-                    "add_memory expects either init= or shape=.",
+                    "add_memory: expected either init= or shape=.",
                     fix="Pass init=variable, or shape=[32], batch_like=x.",
                 ),
                 self.what,

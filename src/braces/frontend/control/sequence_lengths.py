@@ -34,7 +34,7 @@ def check_floats(what: str, x: Any) -> Var:
     var = operand(x, what)
     if not is_float(var.dtype):
         raise DTypeError(
-            f"{what} expects floats, got {var.dtype}.",
+            f"{what}: expected floats, got {var.dtype}.",
             given=f"{var.name}: {var.type}",
             fix="Use br.cast, or br.embedding for ids.",
         )
@@ -50,7 +50,7 @@ def time_axis(what: str, x: Var, axis: int) -> int:
     at = axis_index(axis, len(x.shape), what)
     if at == len(x.shape) - 1:
         raise ShapeError(
-            f"{what} expects the axis of steps before the last one, that of the features.",
+            f"{what}: expected the axis of steps before the last one, that of the features.",
             given=f"{x.name}: {x.type}   axis={axis}",
             fix="Pass [rows, steps, features], or [steps, rows, features] and axis=0.",
         )
@@ -66,7 +66,7 @@ def check_row_lengths(what: str, x: Var, rows: tuple[Size, ...], value: Any) -> 
     lengths = check_lengths(value)
     if not rows or not same_size(rows[0], lengths.shape[0]):
         raise ShapeError(
-            f"{what} expects one entry of lengths= for each batch element.",
+            f"{what}: expected one entry of lengths= for each batch element.",
             given=f"{x.name}: {x.type}   lengths={lengths.name}: {lengths.type}",
             fix="The batch axis is the first axis of the input other than the steps, axis=.",
         )
@@ -82,7 +82,7 @@ def check_scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
     var = check_floats(what, x)
     if var.ndim != 3:
         raise ShapeError(
-            f"{what} expects scores of rank 3, [rows, steps, {each}], got rank {var.ndim}.",
+            f"{what}: expected scores of rank 3, [rows, steps, {each}], got rank {var.ndim}.",
             given=f"{var.name}: {var.type}",
         )
     return var, time_axis(what, var, axis)
@@ -98,13 +98,13 @@ def check_row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) ->
     var = as_var(labels)
     if not is_integer(var.dtype):
         raise DTypeError(
-            f"{what} expects integer labels, got {var.dtype}.",
+            f"{what}: expected integer labels, got {var.dtype}.",
             given=f"labels={var.name}: {var.type}",
             fix="Labels are class indices.",
         )
     if var.ndim != 2 or not all(map(same_size, var.shape, sizes)):
         raise ShapeError(
-            f"{what} expects labels of shape [{', '.join(map(str, (*sizes, '…')[:2]))}].",
+            f"{what}: expected labels of shape [{', '.join(map(str, (*sizes, '…')[:2]))}].",
             given=f"{x.name}: {x.type}   labels={var.name}: {var.type}",
         )
     return ops.cast(var, dtype="int32")

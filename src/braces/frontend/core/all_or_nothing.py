@@ -82,7 +82,7 @@ def operand(x: Any, what: str) -> Var:
     """
     if not isinstance(x, Var):
         raise ProgramError(
-            f"{what} expects a variable, got {x!r:.80}.",
+            f"{what}: expected a variable, got {x!r:.80}.",
             fix="Join several with br.concat; convert numbers with br.constant.",
         )
     if x.program is not current_program():

@@ -105,7 +105,7 @@ def identity(scale: float = 1.0) -> Initializer:
         if len(shape) != 2:
             raise ShapeError(
                 f"`{name}` of shape {list(shape)} cannot be an identity matrix.",
-                fix="br.init.identity expects a matrix; use another initializer.",
+                fix="br.init.identity: expected a matrix; use another initializer.",
             )
         matrix = emit("eye", n=shape[0], m=shape[1], dtype=dtype)
         return matrix if scale == 1.0 else matrix * scale

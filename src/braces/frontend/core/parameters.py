@@ -149,8 +149,8 @@ class LayerParameters:
     def _check_shape(self, var: Var, shape: Sequence[Extent]) -> None:
         if var.shape != tuple(map(named_size, shape)):
             raise ShapeError(
-                f"{self.layer} expects a parameter of shape {list(shape)}, but `{var.name}` is "
-                f"{var.type}.",
+                f"{self.layer}: expected a parameter of shape {list(shape)}, got {var.type}.",
+                given=f"{var.name}: {var.type}",
                 fix="Share parameters only between layers of equal sizes.",
             )
 

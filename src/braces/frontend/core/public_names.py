@@ -61,7 +61,7 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     number: Any = numbers(value)
     if number.ndim:
         raise DTypeError(
-            f"full expects a scalar, got {value!r:.60}.", fix="Use br.constant for an array."
+            f"full: expected a scalar, got {value!r:.60}.", fix="Use br.constant for an array."
         )
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if number.dtype.kind == "c" or float(number) != number.item() == number.item():
@@ -103,13 +103,13 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
     for bound in (first, end, step):
         if isinstance(bound, Var):
             raise ProgramError(
-                f"arange expects integers or sizes as bounds, got the variable `{bound.name}`.",
+                f"arange: expected integers or sizes as bounds, got `{bound.name}`.",
                 given=f"{bound.name}: {bound.type}",
                 fix=f"Use x.shape[0], or br.as_size({bound.name}) outside of loops.",
             )
         if isinstance(bound, float | np.floating):
             raise DTypeError(
-                f"arange expects integer bounds, got {bound}.",
+                f"arange: expected integer bounds, got {bound}.",
                 fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='f32') * step.",
             )
     return emit("arange", start=first, stop=end, step=step, dtype=dtype)

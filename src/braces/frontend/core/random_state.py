@@ -205,7 +205,8 @@ def _float_dtype(what: str, dtype: object, operands: Mapping[str, Operand]) -> D
     result = dtype_of(dtype)
     if not is_float(result) or result.kind == "c":
         raise DTypeError(
-            f"{what} expects a real floating dtype, got {result}.", fix="Use a floating dtype."
+            f"{what}: expected a real floating dtype, got {result}.",
+            fix="Use a floating dtype.",
         )
     return result
 
@@ -252,7 +253,7 @@ def check_one_given(
     if has_first == has_second:
         number = "both" if has_first else "neither"
         raise ProgramError(
-            f"{what} expects either `{first}` or `{second}`, got {number}.",
+            f"{what}: expected either `{first}` or `{second}`, got {number}.",
             fix=f"Pass {first}=... or {second}=...",
         )
 

@@ -301,5 +301,5 @@ def constant(
     if shape is None:
         return emit("constant", value=Literal.of(array))
     if array.ndim:
-        raise ShapeError("`shape` expects a scalar value.", fix="Omit `shape`.")
+        raise ShapeError("`shape`: expected a scalar value.", fix="Omit `shape`.")
     return emit("full", shape=shape, value=array.item(), dtype=array.dtype)

@@ -304,7 +304,7 @@ class Multinomial(ClassFamily):
         super().check()
         if self.total_count < 1:
             raise ProgramError(
-                f"multinomial expects total_count of 1 or more, got {self.total_count}.",
+                f"multinomial: expected total_count of 1 or more, got {self.total_count}.",
                 fix="Pass the number of trials as an integer.",
             )
 

@@ -104,7 +104,7 @@ def check_distribution(what: str, value: object) -> None:
     """Check that an argument is a distribution."""
     if not isinstance(value, Distribution):
         raise ProgramError(
-            f"{what} expects a distribution, got {value!r:.80}.",
+            f"{what}: expected a distribution, got {value!r:.80}.",
             fix="Pass a distribution, such as br.distributions.Normal(0.0, 1.0).",
         )
 
@@ -144,7 +144,7 @@ class MixtureSameFamily(Distribution):
         check_distribution("MixtureSameFamily", self.component_distribution)
         if not isinstance(cast(object, self.mixture_distribution), Categorical):
             raise ProgramError(
-                "MixtureSameFamily expects a Categorical as `mixture_distribution`.",
+                "MixtureSameFamily: expected a Categorical as `mixture_distribution`.",
                 fix="Pass br.distributions.Categorical(logits=...).",
             )
         self._shapes()
@@ -156,7 +156,7 @@ class MixtureSameFamily(Distribution):
         components = self.component_distribution.batch_shape
         if components[-1:] != classes:
             raise ShapeError(
-                "MixtureSameFamily expects one component for each class.",
+                "MixtureSameFamily: expected one component for each class.",
                 given=f"classes: {classes[0]}   batch_shape: {list(components)}",
                 fix="The last batch axis of the components must have the number of classes.",
             )

@@ -109,7 +109,7 @@ def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var
     weight_var = as_var(weights)
     if weight_var.shape != (x.shape[at],):
         raise ShapeError(
-            f"{what} expects one class weight for each class.",
+            f"{what}: expected one class weight for each class.",
             given=format_types({"x": x, "class_weights": weight_var}),
             fix=f"Pass class_weights of shape [{x.shape[at]}].",
         )
@@ -124,7 +124,7 @@ def check_smoothing(what: str, smoothing: float) -> None:
     """
     check_at_least(what, 0, label_smoothing=smoothing)
     if smoothing > 1:
-        raise ProgramError(f"{what} expects label_smoothing of at most 1, got {smoothing}.")
+        raise ProgramError(f"{what}: expected label_smoothing of at most 1, got {smoothing}.")
 
 
 @transactional
@@ -291,7 +291,7 @@ def multi_margin_loss(
     """
     what = "multi_margin_loss"
     if p not in (1, 2):
-        raise ProgramError(f"{what} expects p=1 or p=2, got {p!r:.40}.")
+        raise ProgramError(f"{what}: expected p=1 or p=2, got {p!r:.40}.")
     (x,) = to_common_float(what, prediction=as_var(prediction))
     labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
     unweighted = _Labels(labelled.labels, labelled.axis, None, ignored_label)

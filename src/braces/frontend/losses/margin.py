@@ -186,7 +186,7 @@ def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
     at = axis_index(axis, x.ndim, what)
     if target.ndim and target.shape != (*x.shape[:at], *x.shape[at + 1 :]):
         raise ShapeError(
-            f"{what} expects one target for each vector.",
+            f"{what}: expected one target for each vector.",
             given=format_types({"first": x, "target": target}),
             fix=f"Pass a target with the shape of the vectors without axis {axis}.",
         )
@@ -369,7 +369,7 @@ def _check_positive(what: str, **given: float) -> None:
     """Refuse options that are not positive."""
     for role, number in given.items():
         if not number > 0:
-            raise ProgramError(f"{what} expects {role} above 0, got {number!r:.40}.")
+            raise ProgramError(f"{what}: expected {role} above 0, got {number!r:.40}.")
 
 
 def _check_rows(what: str, **given: Var) -> None:
@@ -377,7 +377,7 @@ def _check_rows(what: str, **given: Var) -> None:
     size = next(iter(given.values())).shape[-1:]
     if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
         raise ShapeError(
-            f"{what} expects arrays [rows, size] of equal size.",
+            f"{what}: expected arrays [rows, size] of equal size.",
             given=format_types(given),
             fix="Use br.reshape to get two axes, with the vectors along the last.",
         )

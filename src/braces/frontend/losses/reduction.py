@@ -105,7 +105,7 @@ def to_equal_shapes(what: str, **given: Any) -> list[Var]:
     shaped = [var for var in operands.values() if var.ndim]
     if any(var.shape != shaped[0].shape for var in shaped):
         raise ShapeError(
-            f"{what} expects equal shapes, or scalars.",
+            f"{what}: expected equal shapes, or scalars.",
             given=format_types(operands),
             fix="Losses do not broadcast, because [b,1] with [b] is usually a mistake.",
         )
@@ -117,7 +117,7 @@ def to_common_float(what: str, **operands: Var) -> list[Var]:
     dtype = float_dtype(promote(*(var.dtype for var in operands.values())))
     if dtype.kind == "c":
         raise DTypeError(
-            f"{what} expects real operands, got {dtype}.", given=format_types(operands)
+            f"{what}: expected real operands, got {dtype}.", given=format_types(operands)
         )
     return [_in_dtype(var, dtype) for var in operands.values()]
 
@@ -146,14 +146,14 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
     at = axis_index(axis, x.ndim, what)
     if not is_integer(labels.dtype):
         raise DTypeError(
-            f"{what} expects integer labels, got {labels.dtype}.",
+            f"{what}: expected integer labels, got {labels.dtype}.",
             given=format_types({"labels": labels}),
             fix="Pass class indices, or use the loss with target probabilities.",
         )
     wanted = (*x.shape[:at], *x.shape[at + 1 :])
     if labels.shape != wanted:
         raise ShapeError(
-            f"{what} expects one label for each example, without the class axis.",
+            f"{what}: expected one label for each example, without the class axis.",
             given=format_types({"x": x, "labels": labels}),
             fix=f"Pass labels of shape [{','.join(map(str, wanted))}].",
         )
@@ -170,5 +170,5 @@ def check_at_least(what: str, least: float, **options: Any) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not value >= least:
             raise ProgramError(
-                f"{what} expects {option} of at least {least}, got {value!r:.40}."
+                f"{what}: expected {option} of at least {least}, got {value!r:.40}."
             )

@@ -50,7 +50,7 @@ class Metric:
             DTypeError: If `scope` is not a scope.
         """
         if not isinstance(cast("Any", scope), Scope):
-            raise DTypeError(f"Metric.reset expects a br.Scope, got {scope!r:.60}.")
+            raise DTypeError(f"Metric.reset: expected a br.Scope, got {scope!r:.60}.")
         scope.update({state.name: zeros_like(state) for state in self.states})
 
 
@@ -96,7 +96,7 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
     var = as_var(weights)
     is_numeric = is_float(var.dtype) or is_integer(var.dtype) or var.dtype == BOOL
     if not is_numeric or var.dtype.kind == "c":
-        raise DTypeError(f"{kind} expects real or bool weights, got {var.type}.")
+        raise DTypeError(f"{kind}: expected real or bool weights, got {var.type}.")
     if var.ndim > values.ndim or not all(
         left == 1 or same_size(left, right)
         for left, right in zip(var.shape[::-1], values.shape[::-1], strict=False)
@@ -130,7 +130,7 @@ def check_same_shape(kind: str, **given: Any) -> tuple[Var, Var]:
     left, right = operand(left, kind), as_var(right)
     if left.ndim != right.ndim or not all(map(same_size, left.shape, right.shape)):
         raise ShapeError(
-            f"{kind} expects equal shapes of `{first}` and `{second}`.",
+            f"{kind}: expected equal shapes of `{first}` and `{second}`.",
             given=format_types({first: left, second: right}),
             fix="Metrics do not broadcast, because [b,1] with [b] is usually a mistake.",
         )

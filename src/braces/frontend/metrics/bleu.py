@@ -88,10 +88,10 @@ def _check(
     sentences = [*candidates, *(reference for group in references for reference in group)]
     if any(isinstance(sentence, str) for sentence in sentences):
         raise ProgramError(
-            "bleu expects sentences as sequences of words, got a string.",
+            "bleu: expected sentences as sequences of words, got a string.",
             fix="Use sentence.split().",
         )
     if longest < 1:
         raise ProgramError(
-            f"bleu expects longest of 1 or more, got {longest}.", fix="Use longest=4."
+            f"bleu: expected longest of 1 or more, got {longest}.", fix="Use longest=4."
         )

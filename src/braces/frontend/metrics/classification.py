@@ -34,12 +34,12 @@ def _counts(
     for ids in (predicted, true):
         if not (is_integer(ids.dtype) or ids.dtype == BOOL):
             raise DTypeError(
-                f"{kind} expects integer or bool classes, got {ids.type}.",
+                f"{kind}: expected integer or bool classes, got {ids.type}.",
                 fix="Use br.argmax(logits, axis=-1), or br.cast(scores > 0.5, 'int32').",
             )
     if num_classes < 2:
         raise ProgramError(
-            f"{kind} expects num_classes of 2 or more, got {num_classes!r}.",
+            f"{kind}: expected num_classes of 2 or more, got {num_classes!r}.",
             fix="Use num_classes=2 for a binary problem.",
         )
     check_same_shape(kind, prediction=predicted, labels=true)

@@ -76,7 +76,7 @@ def edit_distance(
     predicted = operand(prediction, what)
     if predicted.ndim != 2:
         raise ShapeError(
-            f"{what} expects an array [rows, steps].",
+            f"{what}: expected an array [rows, steps].",
             given=f"{predicted.name}: {predicted.type}",
         )
     rows, steps = predicted.shape

@@ -137,7 +137,7 @@ def top_k_accuracy(
     logits = _scores("top_k_accuracy", logits, labels)
     if k < 1:
         raise ProgramError(
-            f"top_k_accuracy expects k of 1 or more, got {k!r}.", fix="Use k=1 or more."
+            f"top_k_accuracy: expected k of 1 or more, got {k!r}.", fix="Use k=1 or more."
         )
     label = ops.expand_dims(ops.cast(labels, "int64"), axis=-1)
     is_label = ops.equal(arange(logits.shape[-1]), label)
@@ -174,16 +174,16 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     """Check that logits have one label for each example."""
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
-        raise DTypeError(f"{kind} expects integer labels, got {labels.type}.")
+        raise DTypeError(f"{kind}: expected integer labels, got {labels.type}.")
     types_text = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
     if logits.ndim != labels.ndim + 1:
         raise ShapeError(
-            f"{kind} expects logits with one axis more than labels: the class axis.",
+            f"{kind}: expected logits with one axis more than labels: the class axis.",
             given=types_text,
         )
     if not all(map(same_size, logits.shape, labels.shape)):
         raise ShapeError(
-            f"{kind} expects one label for each example of the logits.",
+            f"{kind}: expected one label for each example of the logits.",
             given=types_text,
         )
     return logits

@@ -30,11 +30,11 @@ def _curve(
     scores, labels = operand(scores, kind), operand(labels, kind)
     if thresholds < 2:
         raise ProgramError(
-            f"{kind} expects 2 or more thresholds, got {thresholds!r}.",
+            f"{kind}: expected 2 or more thresholds, got {thresholds!r}.",
             fix="Use thresholds=200.",
         )
     if labels.dtype != BOOL and not is_integer(labels.dtype):
-        raise DTypeError(f"{kind} expects bool or integer labels, got {labels.type}.")
+        raise DTypeError(f"{kind}: expected bool or integer labels, got {labels.type}.")
     check_same_shape(kind, scores=scores, labels=labels)
     weight = weights_of(kind, scores, weights)
     high, values = float(thresholds - 1), zero_unweighted(scores, weight)
@@ -185,7 +185,7 @@ def _best_under_constraint(
 ) -> Metric:  # fmt: skip
     wanted, _, other = kind.partition("_at_")
     if not 0 <= least <= 1:
-        raise ProgramError(f"{kind} expects a {other} between 0 and 1, got {least!r:.40}.")
+        raise ProgramError(f"{kind}: expected a {other} between 0 and 1, got {least!r:.40}.")
 
     def number(sums: Sums) -> Var:
         curves = _threshold_curves(sums)

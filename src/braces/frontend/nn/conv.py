@@ -214,7 +214,7 @@ def _weight_shape(
         )
     sizes = [window] * len(spatial) if isinstance(window, int) else list(window)
     if len(sizes) != len(spatial):
-        raise ShapeError(f"{layer} expects a window of {len(spatial)} sizes, got {sizes}.")
+        raise ShapeError(f"{layer}: expected a window of {len(spatial)} sizes, got {sizes}.")
     channels = fixed_size(x, layout.index("C"), layer)
     shape = dict(zip(spatial, sizes, strict=True))
     in_channels, out_channels = channels, filters

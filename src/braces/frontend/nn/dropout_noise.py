@@ -175,7 +175,7 @@ def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None =
     """
     x = check_floats("rrelu", x)
     if not low <= high:
-        raise ProgramError(f"rrelu expects low <= high, got {low!r:.40} and {high!r:.40}.")
+        raise ProgramError(f"rrelu: expected low <= high, got {low!r:.40} and {high!r:.40}.")
 
     def build() -> Var:
         middle = ops.full_like(x, (low + high) / 2)
@@ -187,5 +187,5 @@ def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None =
 
 def _check_rate(what: str, rate: Any) -> float:
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        raise ProgramError(f"{what} expects a rate in [0, 1), got {rate!r:.40}.")
+        raise ProgramError(f"{what}: expected a rate in [0, 1), got {rate!r:.40}.")
     return float(rate)

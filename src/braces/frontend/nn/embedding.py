@@ -123,14 +123,14 @@ def embedding_bag(
         )
     if not ids.ndim:
         raise ShapeError(
-            f"{what} expects ids of rank 1 or more.", given=f"{ids.name}: {ids.type}"
+            f"{what}: expected ids of rank 1 or more.", given=f"{ids.name}: {ids.type}"
         )
     included, factors = (
         _check_like_ids(ids, "mask", mask),
         _check_like_ids(ids, "weights", weights),
     )
     if included is not None and included.dtype != BOOL:
-        raise DTypeError(f"{what} expects a bool mask, got {included.type}.")
+        raise DTypeError(f"{what}: expected a bool mask, got {included.type}.")
     table = _find_table(what, ids, size, name, params, init, dtype)[0]
 
     def build() -> Var:
@@ -152,7 +152,7 @@ def _check_like_ids(ids: Var, role: str, operand: Operand | None) -> Var | None:
     var = as_var(operand)
     if var.ndim != ids.ndim or not all(map(same_size, var.shape, ids.shape)):
         raise ShapeError(
-            f"embedding_bag expects {role}= of the shape of the ids.",
+            f"embedding_bag: expected {role}= of the shape of the ids.",
             given=f"{ids.name}: {ids.type}   {role}={var.name}: {var.type}",
         )
     return var
@@ -213,8 +213,8 @@ def _create_table(parameters: LayerParameters, size: Any, init: Any, dtype: obje
         return parameters.new("w", size, "float32" if dtype is None else dtype, start)
     if table.shape != tuple(size):
         raise ShapeError(
-            f"embedding expects a table of shape {list(size)}, but `{table.name}` is "
-            f"{table.type}.",
+            f"embedding: expected a table of shape {list(size)}, got {table.type}.",
+            given=f"{table.name}: {table.type}",
             fix="Share a table only between embeddings of equal size.",
         )
     return table
@@ -224,7 +224,7 @@ def _check_table(ids: Var, value: Any) -> Var:
     table = as_var(value)
     if is_float(ids.dtype) and is_integer(table.dtype):
         raise DTypeError(
-            "embedding expects the ids first, then the table.",
+            "embedding: expected the ids first, then the table.",
             given=f"ids={ids.name}: {ids.type}   table={table.name}: {table.type}",
             fix="Write br.embedding(ids, table).",
         )

@@ -114,10 +114,10 @@ def _output_size(w: Var, size: int | None) -> int:
     """Return the output size of `w`, checked against the requested one."""
     shape = w.shape
     if len(shape) != 2 or not isinstance(shape[1], int):
-        raise ShapeError(f"fc expects a matrix, but `{w.name}` is {w.type}.")
+        raise ShapeError(f"fc: expected a matrix, got {w.type}.", given=f"{w.name}: {w.type}")
     if size is not None and shape[1] != size:
         raise ShapeError(
-            f"fc expects {size} output features, but the shared `{w.name}` has {shape[1]}.",
+            f"fc: expected {size} output features, got {shape[1]} of `{w.name}`.",
             given=f"{w.name}: {w.type}   size={size}",
             fix="Omit size=, or use another parameter.",
         )

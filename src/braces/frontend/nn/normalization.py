@@ -305,7 +305,7 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
     """
     if (mean is None) != (var is None):
         raise ProgramError(
-            "batch_norm expects both running statistics, got one.",
+            "batch_norm: expected both running statistics, got one.",
             fix="Write br.batch_norm(x, mean, var), or omit both: the layer then has its own.",
         )
     program = current_program()

@@ -88,7 +88,7 @@ def _pool_adaptively(
     sizes = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
     if len(sizes) != rank or any(isinstance(n, int) and n < 1 for n in sizes):
         raise ShapeError(
-            f"{what} expects {rank} sizes of at least 1, got {size!r:.40}.",
+            f"{what}: expected {rank} sizes of at least 1, got {size!r:.40}.",
             fix="Pass one for all axes, or one for each; None leaves an axis unchanged.",
         )
 
@@ -227,7 +227,7 @@ def upsample(
     factors = [factor] * len(axes) if isinstance(factor, int) else list(factor)
     if len(factors) != len(axes) or any(number < 1 for number in factors):
         raise ProgramError(
-            f"upsample expects {len(axes)} factors of at least 1, got {factor!r:.40}.",
+            f"upsample: expected {len(axes)} factors of at least 1, got {factor!r:.40}.",
             fix="Pass one for all axes, or one for each; br.image.resize also downsamples.",
         )
     if mode not in MODES or (align_corners and mode == "nearest"):
@@ -265,7 +265,7 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
     depth = divide_exactly(c, factor * factor)
     if depth is None:
         raise ShapeError(
-            f"pixel_shuffle expects channels divisible by {factor} * {factor}, got {c}."
+            f"pixel_shuffle: expected channels divisible by {factor} * {factor}, got {c}."
         )
     if layout == "NCHW":
         blocks = ops.reshape(x, (n, depth, factor, factor, h, w))
@@ -296,7 +296,7 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
     rows, columns = (divide_exactly(size, factor) for size in (h, w))
     if rows is None or columns is None:
         raise ShapeError(
-            f"pixel_unshuffle expects height and width divisible by {factor}, got {h} and {w}."
+            f"pixel_unshuffle: expected sizes divisible by {factor}, got {h} and {w}."
         )
     depth = c * (factor * factor)
     if layout == "NCHW":
@@ -310,4 +310,4 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
 
 def _check_factor(what: str, factor: Any) -> None:
     if not isinstance(factor, int) or factor < 1:
-        raise ShapeError(f"{what} expects a factor of at least 1, got {factor!r:.40}.")
+        raise ShapeError(f"{what}: expected a factor of at least 1, got {factor!r:.40}.")

@@ -90,7 +90,7 @@ def _depthwise(
         )
     channels, times = fixed_size(x, layout.index("C"), what), feature_count(multiplier)
     if times is None or times < 1:
-        raise ShapeError(f"{what} expects a multiplier of at least 1, got {multiplier!r:.40}.")
+        raise ShapeError(f"{what}: expected a positive multiplier, got {multiplier!r:.40}.")
     convolve = CONVOLUTIONS[rank]
     return convolve(x, channels * times, window, groups=channels, layout=layout, **options)
 
@@ -170,7 +170,7 @@ def _separable(
     what = f"separable_conv{rank}d"
     x = operand(x, what)
     if feature_count(filters) is None:
-        raise ShapeError(f"{what} creates its weights and expects a number of filters.")
+        raise ShapeError(f"{what}: expected a number of filters, because weights are created.")
 
     def build() -> Var:
         depthwise = {1: depthwise_conv1d, 2: depthwise_conv2d}[rank]

@@ -107,11 +107,11 @@ def spectral_norm(
 def _check_iterations(w: Var, iterations: Any) -> None:
     if w.ndim < 2:
         raise ShapeError(
-            "spectral_norm expects weights of rank 2 or more.", given=f"{w.name}: {w.type}"
+            "spectral_norm: expected weights of rank 2 or more.", given=f"{w.name}: {w.type}"
         )
     if not isinstance(iterations, int) or iterations < 1:
         raise ProgramError(
-            f"spectral_norm expects at least one iteration, got {iterations!r:.40}."
+            f"spectral_norm: expected at least one iteration, got {iterations!r:.40}."
         )
 
 

@@ -71,7 +71,8 @@ def ema(
     """
     if decay is not None and not 0 <= decay < 1:
         raise ProgramError(
-            f"ema expects 0 <= decay < 1, got {decay}.", fix="Use 0.999, or None for the mean."
+            f"ema: expected 0 <= decay < 1, got {decay}.",
+            fix="Use 0.999, or None for the mean.",
         )
     params = list(dict.fromkeys(parameters))
     called, program = part("ema", name, lambda arguments: arguments), _program_of(params)
@@ -116,7 +117,7 @@ def _cast_like(value: Any, template: Any) -> Any:
 def _program_of(params: list[Any]) -> Builder:
     if not params or not all(isinstance(param, Var) for param in params):
         raise ProgramError(
-            f"ema expects parameters, got {params!r:.80}.",
+            f"ema: expected parameters, got {params!r:.80}.",
             fix="Pass the result of minimize: ema(pairs).",
         )
     return params[0].program

@@ -56,7 +56,7 @@ def partition(
     """
     if not optimizers or not callable(label):
         raise ProgramError(
-            "partition expects a dict of optimizers and a function that returns a label.",
+            "partition: expected a dict of optimizers and a function that returns a label.",
             given=f"optimizers: {optimizers!r:.80}   label: {label!r:.40}",
             fix="Use partition({'a': adam(1e-3), 'b': None}, lambda p: 'a' or 'b').",
         )

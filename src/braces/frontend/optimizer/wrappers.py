@@ -101,7 +101,7 @@ def apply_if_finite(
     """
     if max_consecutive_errors < 0:
         raise ProgramError(
-            f"apply_if_finite expects max_consecutive_errors of 0 or more, got "
+            f"apply_if_finite: expected max_consecutive_errors of 0 or more, got "
             f"{max_consecutive_errors}.",
             fix="Use 0 to skip no step.",
         )
@@ -268,7 +268,7 @@ def wrap_optimizer(what: str, optimizer: Any, make: Callable[[UpdateArgs], Any])
     """
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
-            f"{what} expects an optimizer, got {optimizer!r:.80}.",
+            f"{what}: expected an optimizer, got {optimizer!r:.80}.",
             fix=f"Use br.optimizer.{what}(br.optimizer.adam(1e-3), ...), or from_optax(tx) for "
             "a transformation of optax.",
         )
@@ -334,6 +334,6 @@ def _keep_slow_params(tx: Any) -> Any:
 def _check_positive(what: str, argument: str, value: int) -> None:
     if value < 1:
         raise ProgramError(
-            f"{what} expects {argument} of 1 or more, got {value}.",
+            f"{what}: expected {argument} of 1 or more, got {value}.",
             fix="Use 1 for every step, 4 for every fourth.",
         )

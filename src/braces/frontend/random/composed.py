@@ -155,7 +155,7 @@ def dirichlet(
 
 def _last_size(what: str, name: str, params: DistributionParameters) -> Size:
     if not params[name].ndim:
-        raise ShapeError(f"{what} expects `{name}` with at least one axis, got a scalar.")
+        raise ShapeError(f"{what}: expected `{name}` with at least one axis, got a scalar.")
     return params[name].shape[-1]
 
 
@@ -271,7 +271,7 @@ def multivariate_normal(
         common_dtype, vars = to_common_dtype(what, dtype, loc=loc, matrix=matrix)
         full_matrix, center = vars["matrix"], vars["loc"]
         if full_matrix.ndim < 2:
-            raise ShapeError(f"{what} expects a matrix [..., n, n], got {full_matrix.type}.")
+            raise ShapeError(f"{what}: expected a matrix [..., n, n], got {full_matrix.type}.")
         center = center if center.ndim else ops.expand_dims(center, axis=0)
         lower = full_matrix if covariance_matrix is None else ops.cholesky(full_matrix)
         params = DistributionParameters(

@@ -123,13 +123,13 @@ def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -
     )
     if not is_match:
         raise ShapeError(
-            f"{what} expects {role} of shape [{','.join(map(str, shape))}].",
+            f"{what}: expected {role} of shape [{','.join(map(str, shape))}].",
             given=f"{role}={var.name}: {var.type}",
             fix="A state has the batch axis of the input, and the size of the layer last.",
         )
     if var.dtype != dtype:
         raise DTypeError(
-            f"{what} expects {role} of dtype {dtype}, got {var.dtype}.",
+            f"{what}: expected {role} of dtype {dtype}, got {var.dtype}.",
             given=f"{role}={var.name}: {var.type}",
             fix=f"Write br.cast({role}, '{dtype}').",
         )
@@ -151,7 +151,7 @@ def check_state(what: str, kind: CellKind, state: Any, shape: Shape, dtype: DTyp
     values = [state] if count == 1 else as_list(state)
     if len(values) != count:
         raise ProgramError(
-            f"{what} expects a state of {count}: ({', '.join(kind.memories)}).",
+            f"{what}: expected a state of {count}: ({', '.join(kind.memories)}).",
             given=f"state={state!r:.80}",
         )
     return [

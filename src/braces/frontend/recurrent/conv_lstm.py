@@ -82,9 +82,9 @@ def _check_layout(what: str, x: Var, layout: str, rank: int) -> None:
         raise ProgramError(f"unknown layout {layout!r} of {what}.", fix='Use "NCHW" or "NHWC".')
     if x.ndim != rank:
         raise ShapeError(
-            f"{what} expects an input of rank {rank}, got {x.ndim}.",
+            f"{what}: expected an input of rank {rank}, got {x.ndim}.",
             given=f"{x.name}: {x.type}   layout={layout}",
-            fix="A layer expects [rows, steps, *image], a cell [rows, *image].",
+            fix="Pass [rows, steps, *image] to a layer, [rows, *image] to a cell.",
         )
 
 
@@ -217,7 +217,7 @@ def conv_lstm(
     x = check_floats(what, x)
     _check_layout(what, x, layout, 5)
     if size < 1:
-        raise ProgramError(f"{what} expects a size of at least 1, got size={size}.")
+        raise ProgramError(f"{what}: expected a size of at least 1, got size={size}.")
     steps_index, channels = time_axis(what, x, axis), layout.index("C")
     picture = (*x.shape[:steps_index], *x.shape[steps_index + 1 :])
     row_counts = None if lengths is None else check_row_lengths(what, x, picture, lengths)

@@ -105,7 +105,7 @@ class CellStack:
     def _check(self, what: str) -> None:
         for role, count in (("size", self.size), ("layers", self.layers)):
             if count < 1:
-                raise ProgramError(f"{what} expects {role} of at least 1, got {role}={count}.")
+                raise ProgramError(f"{what}: expected {role} of at least 1, got {count}.")
 
     def _starts(self, state: Any, rows: Shape, x: Var) -> list[Sequence[Var]]:
         """Return the initial memories of each cell."""

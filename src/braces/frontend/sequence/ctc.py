@@ -66,7 +66,7 @@ def _check_blank(what: str, logits: Var, blank: int) -> None:
     classes = logits.shape[-1]
     if not isinstance(classes, int):
         raise ShapeError(
-            f"{what} expects a constant number of classes.",
+            f"{what}: expected a constant number of classes.",
             given=f"{logits.name}: {logits.type}",
             fix="Declare the last axis with an integer, or use br.reshape.",
         )

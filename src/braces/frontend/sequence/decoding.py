@@ -121,7 +121,7 @@ def sample(
     """
     for option, value in (("temperature", temperature), ("top_p", top_p), ("top_k", top_k)):
         if isinstance(value, int | float) and not value > 0:
-            raise ProgramError(f"sample expects a positive {option}=, got {value!r}.")
+            raise ProgramError(f"sample: expected a positive {option}=, got {value!r}.")
     search = Search.of("sample", step, init, start, end, max_length)
     return compose_block(
         name,
@@ -229,7 +229,7 @@ def beam_search(
         i64[rows,3,5] f32[rows,3]
     """
     if beams < 1:
-        raise ProgramError(f"beam_search expects at least one beam, got {beams}.")
+        raise ProgramError(f"beam_search: expected at least one beam, got {beams}.")
     search = Search.of("beam_search", step, init, start, end, max_length)
     beam = BeamSearch(search, beams, float(length_penalty))
     return compose_block(name, lambda: beam.decode(init))

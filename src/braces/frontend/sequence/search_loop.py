@@ -62,9 +62,9 @@ class Search:
         """Validate the arguments of a user."""
         for name, number in (("end", end), ("max_length", length)):
             if number < 0:
-                raise ProgramError(f"{what} expects a non-negative {name}=, got {number}.")
+                raise ProgramError(f"{what}: expected a non-negative {name}=, got {number}.")
         if not callable(step):
-            raise ProgramError(f"{what} expects a function as step, got {step!r:.60}.")
+            raise ProgramError(f"{what}: expected a function as step, got {step!r:.60}.")
         rows = _batch_size(what, init)
         if isinstance(start, int) and not isinstance(start, bool):
             if rows is None:
@@ -77,7 +77,7 @@ class Search:
         first = as_var(start)
         if first.ndim != 1 or not is_integer(first.dtype):
             raise (ShapeError if is_integer(first.dtype) else DTypeError)(
-                f"{what} expects start= as an integer or an integer vector, got {first.type}.",
+                f"{what}: expected an integer or integer vector as start=, got {first.type}.",
                 given=f"{first.name}: {first.type}",
             )
         return cls(what, step, first, end, length)
@@ -168,7 +168,7 @@ def _batch_size(what: str, init: Any) -> Size | None:
         rows = var.shape[0] if rows is None else rows
         if current_program().current.unifier.unify(rows, var.shape[0]) is None:
             raise ShapeError(
-                f"{what} expects states of batch size {rows}; `{path}` has {var.shape[0]}.",
+                f"{what}: expected batch size {rows} of `{path}`, got {var.shape[0]}.",
                 given=f"{var.name}: {var.type}",
                 fix="Move the batch axis first: br.moveaxis(x, …, 0). Scalars are shared.",
             )

@@ -112,7 +112,7 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
 def _check_callee(host: Builder, program: Any) -> Builder:
     if not isinstance(program, Builder):
         raise ProgramError(
-            f"br.call expects a program, got {program!r:.80}.",
+            f"br.call: expected a program, got {program!r:.80}.",
             fix="br.Program.load, br.from_onnx and `with br.Program() as other:` create one.",
         )
     if program is host:

@@ -177,7 +177,7 @@ def shared(
     """
     if not callable(function):
         raise ProgramError(
-            f"br.shared expects a function, got {cast('Any', function)!r:.80}.",
+            f"br.shared: expected a function, got {cast('Any', function)!r:.80}.",
             fix="Write @br.shared above a function, or br.shared(br.fc, name='fc1').",
         )
     block_name = name if name is not None else _name_of(function)

@@ -84,7 +84,7 @@ class Family(Distribution):
             rank = len(shape) - self.axes.get(name, 0)
             if rank < 0:
                 raise ShapeError(
-                    f"{self.what} expects `{name}` of rank {self.axes[name]} or more.",
+                    f"{self.what}: expected `{name}` of rank {self.axes[name]} or more.",
                     given=f"{name}: {list(shape)}",
                     fix="The last axes of a parameter are the event axes.",
                 )

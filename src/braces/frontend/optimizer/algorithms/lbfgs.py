@@ -73,7 +73,7 @@ def lbfgs(
         )
     if memory_size < 1 or max_linesearch_steps < 1:
         raise ProgramError(
-            "lbfgs expects memory_size and max_linesearch_steps of 1 or more.",
+            "lbfgs: expected memory_size and max_linesearch_steps of 1 or more.",
             given=f"memory_size={memory_size}, max_linesearch_steps={max_linesearch_steps}",
             fix="Use the defaults, lbfgs().",
         )

@@ -49,7 +49,7 @@ def chain(*optimizers: Optimizer) -> Optimizer:
 def _chainable_parts(optimizer: Any) -> tuple[Transform, ...]:
     if not isinstance(optimizer, Optimizer):
         raise ProgramError(
-            f"chain expects optimizers, got {optimizer!r:.80}.",
+            f"chain: expected optimizers, got {optimizer!r:.80}.",
             fix="Pass optimizers of br.optimizer: chain(clip_by_value(1.0), adam(1e-3)). "
             "Use from_optax(tx) for a transformation of optax.",
         )
@@ -161,7 +161,7 @@ def from_optax(
 def _check_transformation(tx: Any) -> None:
     if not isinstance(tx, optax.GradientTransformation):
         raise ProgramError(
-            f"from_optax expects an optax.GradientTransformation, got {tx!r:.80}.",
+            f"from_optax: expected an optax.GradientTransformation, got {tx!r:.80}.",
             fix="Pass a transformation, such as optax.adam(1e-3), or a function with its "
             "learning rate: from_optax(optax.adam, 1e-3).",
         )

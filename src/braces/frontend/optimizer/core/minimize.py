@@ -136,7 +136,7 @@ class Optimizer(RecordedCall):
         if rates > 1 or not any(part.descends(param) for part in self.parts):
             names = [leaf.name for part in self.parts for leaf in part.leaves()]
             raise ProgramError(
-                f"a chain expects exactly one learning rate, got {rates or 'none'}.",
+                f"chain: expected exactly one learning rate, got {rates or 'none'}.",
                 given=", ".join(names) or "an empty chain",
                 fix="Use one optimizer, or br.optimizer.scale_by_learning_rate(0.1), in the "
                 "chain.",

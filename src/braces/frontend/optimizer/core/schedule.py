@@ -105,7 +105,7 @@ def _numbers(
     """Return a JAX function from counts of steps to numbers."""
     number_type = dtype_of(dtype)
     if not is_integer(counts):
-        raise DTypeError(f"a schedule expects an integer step count, got {counts_type}.")
+        raise DTypeError(f"schedule: expected an integer step count, got {counts_type}.")
     if not is_float(number_type) or number_type.kind == "c":
         raise DTypeError(f"a schedule supports real floating dtypes, got {number_type}.")
 
@@ -127,7 +127,8 @@ def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
 def _check_steps(name: str, argument: str, steps: int) -> None:
     if steps <= 0:
         raise ProgramError(
-            f"{name} expects {argument} of 1 or more, got {steps}.", fix=f"Use {argument}=1000."
+            f"{name}: expected {argument} of 1 or more, got {steps}.",
+            fix=f"Use {argument}=1000.",
         )
 
 
@@ -271,7 +272,7 @@ def warmup_cosine_decay_schedule(
     """
     if not 0 <= warmup_steps < decay_steps:
         raise ProgramError(
-            "warmup_cosine_decay_schedule expects 0 <= warmup_steps < decay_steps.",
+            "warmup_cosine_decay_schedule: expected 0 <= warmup_steps < decay_steps.",
             given=f"warmup_steps={warmup_steps}, decay_steps={decay_steps}",
             fix="Pass the total number of steps, including the warm-up, as decay_steps.",
         )
@@ -306,7 +307,7 @@ def piecewise_constant_schedule(
     }
     if any(not scale >= 0 for scale in scales.values()):
         raise ProgramError(
-            f"{name} expects scales of 0 or more, got {scales}.", fix="Use 0.1 for a tenth."
+            f"{name}: expected scales of 0 or more, got {scales}.", fix="Use 0.1 for a tenth."
         )
     return _schedule(
         name, optax.piecewise_constant_schedule,
@@ -342,7 +343,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     for item in joined:
         if not isinstance(item, Schedule):
             raise ProgramError(
-                f"join_schedules expects schedules of br.optimizer, got {item!r:.80}.",
+                f"join_schedules: expected schedules of br.optimizer, got {item!r:.80}.",
                 fix="Wrap a function of jax.numpy in br.optimizer.Schedule(function).",
             )
     course = optax.join_schedules([item.course for item in joined], starts)
