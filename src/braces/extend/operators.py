@@ -20,14 +20,14 @@ from braces.equivalents import (
     names_in as names_in,
     translated as translated,
 )
-from braces.jaxpr.convert import literal_array as literal_array
 from braces.jaxpr.core.equation import (
     ProgramImport as ProgramImport,
     abstract_words as abstract_words,
-    eliminate_dead_equations as eliminate_dead_equations,
+    run_equations as run_equations,
 )
 from braces.jaxpr.registry import IS_CALLBACK as IS_CALLBACK, REFUSAL_REASONS as REFUSAL_REASONS
 from braces.jaxpr.rules.arithmetic import einsum_terms as einsum_terms
+from braces.jaxpr.rules.higher_order import inlined_call as inlined_call
 from braces.jaxpr.trace import TracedFunction as TracedFunction, trace_structs as trace_structs
 from braces.ops.conv_pool.cpu_algorithms import BY_XLA as BY_XLA, dilated_span as dilated_span
 from braces.ops.nn.activation import SELU_ALPHA as SELU_ALPHA, SELU_SCALE as SELU_SCALE

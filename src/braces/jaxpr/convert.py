@@ -28,7 +28,8 @@ from braces.jaxpr.core.equation import (
     UnsupportedEquation,
     Value,
     abstract_words,
-    eliminate_dead_equations,
+    literal_array,
+    run_equations,
     source_of,
     user_line,
 )
@@ -115,18 +116,10 @@ class Importer:
         environment: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
         environment.update(zip(jaxpr.constvars, map(self._captured_value, consts), strict=True))
 
-        def lookup_atom(atom: Any) -> Value:
-            return (
-                literal_array(atom) if isinstance(atom, extend.Literal) else environment[atom]
-            )
-
-        _, equations = eliminate_dead_equations(jaxpr)
         self._read.append((jaxpr, environment))
-        for eqn in equations:
-            results = self._equation(eqn, [lookup_atom(atom) for atom in eqn.invars])
-            environment.update(zip(eqn.outvars, results, strict=True))
+        results = run_equations(jaxpr, environment, np.asarray, self._equation)
         self._read.pop()
-        return [lookup_atom(atom) for atom in jaxpr.outvars]
+        return results
 
     def _captured_value(self, array: Any) -> Value:
         """Return a captured array, or the variable that holds it."""
@@ -206,11 +199,6 @@ class Importer:
         except TypeError:
             return None
         return eqn.primitive.name, params, *names
-
-
-def literal_array(literal: Any) -> np.ndarray[Any, Any]:
-    """Return a literal of a jaxpr as an array in its dtype."""
-    return np.asarray(literal.val, literal.aval.dtype)
 
 
 def _check(equation: Equation, results: Sequence[Value]) -> None:

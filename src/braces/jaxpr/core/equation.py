@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol, TypeAlias, cast
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
 from braces.lazy import extend, jax
 
+V = TypeVar("V")
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"
 """A variable, or a literal of the jaxpr."""
@@ -185,6 +186,38 @@ def eliminate_dead_equations(jaxpr: Any) -> tuple[set[Any], list[Any]]:
             live_equations.append(eqn)
             live.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
     return live, live_equations[::-1]
+
+
+def run_equations(
+    jaxpr: Any,
+    environment: dict[Any, V],
+    literal: Callable[[Array], V],
+    run: Callable[[Any, list[V]], Sequence[V]],
+) -> list[V]:
+    """Run the live equations of a jaxpr in order, and return its results.
+
+    Args:
+        jaxpr: The jaxpr.
+        environment: The values of its inputs and constants; gains those of the equations.
+        literal: Converts a literal, as an array in its dtype, to a value.
+        run: Maps an equation and its operands to its results.
+    """
+
+    def lookup_atom(atom: Any) -> V:
+        if isinstance(atom, extend.Literal):
+            return literal(literal_array(atom))
+        return environment[atom]
+
+    _, equations = eliminate_dead_equations(jaxpr)
+    for eqn in equations:
+        results = run(eqn, list(map(lookup_atom, eqn.invars)))
+        environment.update(zip(eqn.outvars, results, strict=True))
+    return list(map(lookup_atom, jaxpr.outvars))
+
+
+def literal_array(literal: Any) -> Array:
+    """Return a literal of a jaxpr as an array in its dtype."""
+    return np.asarray(literal.val, literal.aval.dtype)
 
 
 def abstract_words(aval: Any) -> Any:

@@ -33,10 +33,13 @@ from braces.ops.control.construct.build import (
 )
 
 
-def call(parameter: str) -> Rule:
-    """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
+def inlined_call(parameter: str) -> Callable[..., list[Any]]:
+    """Return the rule of a primitive that calls the jaxpr in one of its parameters.
 
-    def inline_call(e: Equation, *values: Value) -> list[Value]:
+    The rule is for any record of an equation that has `params` and `call`.
+    """
+
+    def inline_call(e: Any, *values: Any) -> list[Any]:
         inner = e.params[parameter]
         closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
         return e.call(closed, values)
@@ -199,7 +202,7 @@ CALLS: Mapping[str, Rule] = {
     "custom_jvp_call": custom_derivative_call,
     "custom_vjp_call": custom_derivative_call,
     "jit": jit_call,
-    "remat2": call("jaxpr"),
+    "remat2": inlined_call("jaxpr"),
     "scan": scan,
     "while": while_loop,
 }

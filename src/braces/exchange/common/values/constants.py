@@ -94,14 +94,15 @@ def write_constant(
         if array.size > LARGEST_LITERAL:
             return add_persistable(program, values, "constant", array, STATE)
         return emit("constant", value=Literal.of(array))
-    sizes = [_scalar_var(item, value.dtype) for item in value.items()]
+    sizes = [number_var(item, value.dtype) for item in value.items()]
     if not value.array.ndim:
         return sizes[0]
     vector = emit("stack", *sizes)
     return vector if value.array.ndim == 1 else emit("reshape", vector, shape=value.array.shape)
 
 
-def _scalar_var(item: Any, dtype: DType) -> Var:
+def number_var(item: Any, dtype: DType = INT64) -> Var:
+    """Write a number or a size as a scalar."""
     if isinstance(item, Dim):
         return emit("size", value=item, dtype=dtype)
     return emit("constant", value=Literal.of(np.asarray(item, dtype)))

@@ -10,6 +10,7 @@ like `tanh`. Sizes stay symbolic and are computed in the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,11 @@ from braces.extend.operators import (
     OPS,
     Values,
     braces_jax_settings,
-    eliminate_dead_equations,
-    literal_array,
+    run_equations,
 )
 from braces.extend.programs import Op
 from braces.extend.types import JaxTypeConverter
-from braces.lazy import extend, jax
+from braces.lazy import jax
 
 KEYED = frozenset(
     {
@@ -73,16 +73,7 @@ class KernelExporter:
             (var, g.constant(np.asarray(value)))
             for var, value in zip(jaxpr.constvars, consts, strict=True)
         )
-
-        def lookup_atom(atom: Any) -> str:
-            is_literal = isinstance(atom, extend.Literal)
-            return g.constant(literal_array(atom)) if is_literal else names[atom]
-
-        _, equations = eliminate_dead_equations(jaxpr)
-        for eqn in equations:
-            results = self._written(g, eqn, [lookup_atom(atom) for atom in eqn.invars])
-            names.update(zip(eqn.outvars, results, strict=True))
-        return [lookup_atom(atom) for atom in jaxpr.outvars]
+        return run_equations(jaxpr, names, g.constant, partial(self._written, g))
 
     def _written(self, g: OnnxGraph, eqn: Any, values: Sequence[str]) -> Sequence[str]:
         name = eqn.primitive.name

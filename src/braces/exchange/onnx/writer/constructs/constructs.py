@@ -55,17 +55,8 @@ def switch(n: NodeDesc, write: Write) -> OutputNames:
         results = write(g, cases[number], ())
         return [*results, *(g.size(Dim.named(name)) for name in told)]
 
-    def nested_if(number: int, g: OnnxGraph) -> Sequence[str]:
-        if number == len(cases) - 1:
-            return run(number, g)
-        is_case = widths.widened_query(
-            g, "Equal", index, g.constant(number, dtype), dtype=dtype
-        )
-        label = f"{n.label}.{number}"
-        other_cases = partial(nested_if, number + 1)
-        return loop_if.branch(g, label, is_case, partial(run, number), other_cases, types)
-
-    outputs = nested_if(0, n.g.beside(n.label))
+    runs = [partial(run, number) for number in range(len(cases))]
+    outputs = loop_if.switch(n.g.beside(n.label), n.label, index, dtype, runs, types)
     results = len(n.types)
     n.g.told.update(
         (name, (size, -1)) for name, size in zip(told, outputs[results:], strict=True)

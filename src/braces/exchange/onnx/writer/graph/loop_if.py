@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, value_info
-from braces.extend.types import BOOL, INT64, Shape, Size, TensorType, Type
+from braces.extend.types import BOOL, INT64, DType, Shape, Size, TensorType, Type
 
 SCALAR = TensorType(INT64, ())
 LEAST = -(2**63)
@@ -162,3 +164,24 @@ def branch(
         outputs = zip(names, types, strict=True)
         graphs[name] = inner.proto((), (value_info(*output) for output in outputs))
     return g.several("If", condition, count=len(types), **graphs)
+
+
+def switch(
+    g: OnnxGraph,
+    label: str,
+    index: str,
+    dtype: DType,
+    cases: Sequence[Case],
+    types: Sequence[Type],
+) -> Sequence[str]:
+    """Build nested `If` of several cases; an index of another case takes the last one."""
+
+    def nested_if(number: int, inner: OnnxGraph) -> Sequence[str]:
+        if number == len(cases) - 1:
+            return cases[number](inner)
+        at = inner.constant(number, dtype)
+        is_case = widths.widened_query(inner, "Equal", index, at, dtype=dtype)
+        others = partial(nested_if, number + 1)
+        return branch(inner, f"{label}.{number}", is_case, cases[number], others, types)
+
+    return nested_if(0, g)

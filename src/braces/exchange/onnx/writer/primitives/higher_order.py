@@ -14,22 +14,12 @@ from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.primitives.shape import add_axes, arange_to, reshape_to
+from braces.extend.operators import inlined_call
 from braces.extend.types import INT64, TensorType, product
-from braces.lazy import extend, jax, jnp, keys
+from braces.lazy import jax, jnp, keys
 
 TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
 PARITY = 0x1BD11BDA
-
-
-def call(parameter: str) -> Rule:
-    """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
-
-    def inline_call(e: ExportedEquation, *values: str) -> list[str]:
-        inner = e.params[parameter]
-        closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
-        return e.call(closed, values)
-
-    return inline_call
 
 
 def cond(e: ExportedEquation, index: str, *values: str) -> list[str]:
@@ -39,24 +29,12 @@ def cond(e: ExportedEquation, index: str, *values: str) -> list[str]:
     if constant_index is not None:
         return e.call(branches[int(constant_index)], values)
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
-    dtype = e.type().dtype
 
-    def case(number: int, g: OnnxGraph) -> Sequence[str]:
-        closed = branches[number]
+    def case(closed: Any, g: OnnxGraph) -> Sequence[str]:
         return e.runner.run(g, closed.jaxpr, closed.consts, values)
 
-    def nested_if(number: int, g: OnnxGraph) -> Sequence[str]:
-        if number == len(branches) - 1:
-            return case(number, g)
-        is_case = widths.widened_query(
-            g, "Equal", index, g.constant(number, dtype), dtype=dtype
-        )
-        other_cases = partial(nested_if, number + 1)
-        return loop_if.branch(
-            g, f"cond.{number}", is_case, partial(case, number), other_cases, types
-        )
-
-    return list(nested_if(0, e.g))
+    cases = [partial(case, closed) for closed in branches]
+    return list(loop_if.switch(e.g, "cond", index, e.type().dtype, cases, types))
 
 
 def platform(e: ExportedEquation) -> str:
@@ -196,19 +174,19 @@ def same_words(e: ExportedEquation, key: str) -> str:
 
 
 CALLS: Mapping[str, Rule] = {
-    "closed_call": call("call_jaxpr"),
+    "closed_call": inlined_call("call_jaxpr"),
     "cond": cond,
-    "custom_jvp_call": call("call_jaxpr"),
-    "custom_vjp_call": call("call_jaxpr"),
+    "custom_jvp_call": inlined_call("call_jaxpr"),
+    "custom_vjp_call": inlined_call("call_jaxpr"),
     "iota_2x32_shape": counters,
-    "jit": call("jaxpr"),
+    "jit": inlined_call("jaxpr"),
     "platform_index": platform,
     "random_bits": partial(threefry_function, "random_bits", ("bit_width", "shape")),
     "random_fold_in": partial(threefry_function, "fold_in", ()),
     "random_split": partial(threefry_function, "split", ("shape",)),
     "random_unwrap": same_words,
     "random_wrap": same_words,
-    "remat2": call("jaxpr"),
+    "remat2": inlined_call("jaxpr"),
     "scan": scan,
     "threefry2x32": threefry,
     "while": while_loop,

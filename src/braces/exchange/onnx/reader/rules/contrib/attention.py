@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.constants import Value
+from braces.exchange.common.values.constants import Value, number_var
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
 from braces.exchange.onnx.reader.rules.nn.quantized import integer_matmul, squeeze_parameter
 from braces.extend import dims, functions as ops
 from braces.extend.building import Var, emit
-from braces.extend.programs import Literal
 from braces.extend.types import Size
 
 DOMAIN = "com.microsoft"
@@ -74,17 +73,11 @@ def mask_of(node: OnnxNode, mask: Var | None, keys: Size) -> Var | None:
 def causal_mask(queries: Size, keys: Size, window: int = -1) -> Var:
     """Return the causal mask; the last query is aligned with the last key."""
     at = ops.expand_dims(
-        emit("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
+        emit("arange", stop=queries) + number_var(sizes.minus(keys, queries)), axis=1
     )
     key = emit("arange", stop=keys)
     causal = key <= at
     return causal if window < 0 else ops.logical_and(causal, key > at - window)
-
-
-def _as_var(size: Size) -> Var:
-    if isinstance(size, dims.Dim):
-        return emit("size", value=size)
-    return emit("constant", value=Literal.of(np.asarray(size)))
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ class Scores:
         """Return the values weighted by the attention of queries to keys."""
         size = q.shape[-1]
         if isinstance(size, dims.Dim):
-            root = ops.sqrt(ops.cast(_as_var(size), q.dtype))
+            root = ops.sqrt(ops.cast(number_var(size), q.dtype))
             scores = ops.matmul(q, ops.matrix_transpose(k))
             scores = scores * self.scale if self.scale else scores / root
         else:
@@ -221,7 +214,7 @@ def group_query_attention(node: OnnxNode) -> tuple[Value, ...]:
         positions = node.maybe(9)
         if positions is None:
             positions = ops.expand_dims(
-                emit("arange", stop=q.shape[2]) + _as_var(before), axis=0
+                emit("arange", stop=q.shape[2]) + number_var(before), axis=0
             )
         tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
         q, k = (apply_rotary(x, positions, *tables, interleaved) for x in (q, k))
