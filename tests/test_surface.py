@@ -240,6 +240,12 @@ def test_the_table_of_homes_says_where_functions_are(name: str) -> None:
     assert name not in vars(br) or name == "fft"
 
 
+@pytest.mark.parametrize("namespace", sorted(set(ELSEWHERE.values())))
+def test_the_table_of_homes_lists_all_names_of_a_namespace(namespace: str) -> None:
+    listed = {name for name, home in ELSEWHERE.items() if home == namespace}
+    assert listed == set(getattr(br, namespace).__all__)
+
+
 @pytest.mark.parametrize(
     ("path", "home"),
     [

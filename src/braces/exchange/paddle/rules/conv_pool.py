@@ -44,42 +44,33 @@ def padding_of(node: PaddleOp, rank: int) -> Padding:
 
 def conv(rank: int) -> Rule:
     """Return the rule of a convolution."""
-
-    def rule(node: PaddleOp) -> Var:
-        w, groups = node.var("Filter"), node.attr("groups", 1)
-
-        def convolve(x: Var) -> Var:
-            return call(
-                f"conv{rank}d", x, w, node.maybe("Bias"),
-                stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
-                dilation=tuple(node.attr("dilations") or [1] * rank), groups=groups or 1,
-            )  # fmt: skip
-
-        return apply_channels_first(node, node.var("Input"), convolve)
-
-    return rule
+    return lambda node: _convolve(node, rank, f"conv{rank}d")
 
 
 def conv_transpose(rank: int) -> Rule:
     """Return the rule of a transposed convolution."""
 
     def rule(node: PaddleOp) -> Var:
-        w, strides = node.var("Filter"), tuple(node.attr("strides"))
         if node.attr("output_size"):
             node.refuse("unsupported attribute `output_size`", "Export with output_padding.")
-
-        def convolve(x: Var) -> Var:
-            return call(
-                f"conv_transpose{rank}d", x, w, node.maybe("Bias"),
-                stride=strides, padding=padding_of(node, rank),
-                output_padding=tuple(node.attr("output_padding") or [0] * rank),
-                dilation=tuple(node.attr("dilations") or [1] * rank),
-                groups=node.attr("groups", 1) or 1,
-            )  # fmt: skip
-
-        return apply_channels_first(node, node.var("Input"), convolve)
+        more = tuple(node.attr("output_padding") or [0] * rank)
+        return _convolve(node, rank, f"conv_transpose{rank}d", output_padding=more)
 
     return rule
+
+
+def _convolve(node: PaddleOp, rank: int, op_type: str, **attrs: Any) -> Var:
+    w = node.var("Filter")
+
+    def convolve(x: Var) -> Var:
+        return call(
+            op_type, x, w, node.maybe("Bias"),
+            stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
+            dilation=tuple(node.attr("dilations") or [1] * rank),
+            groups=node.attr("groups", 1) or 1, **attrs,
+        )  # fmt: skip
+
+    return apply_channels_first(node, node.var("Input"), convolve)
 
 
 def pool(rank: int) -> Rule:

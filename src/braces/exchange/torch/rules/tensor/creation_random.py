@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -26,36 +26,9 @@ def fill_shape(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
     return ops.broadcast_to(scalar(value, dtype=fill_dtype), shape)
 
 
-def filled_rule(value: Any) -> Callable[..., Var]:
-    """Return the rule of filled arrays, by shape."""
-
-    def rule(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-        return fill_shape(shape, value, dtype=dtype)
-
-    return rule
-
-
-def like(value: Any) -> Callable[..., Var]:
-    """Return the rule of filled arrays in the shape of another."""
-
-    def rule(x: Var, *, dtype: DType | None = None) -> Var:
-        return fill_shape(x.shape, value, dtype=dtype or x.dtype)
-
-    return rule
-
-
 def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
     """A filled array in the shape of another one."""
     return fill_shape(x.shape, value, dtype=dtype or x.dtype)
-
-
-def new_filled_rule(value: Any) -> Callable[..., Var]:
-    """Return the rule of filled arrays in the dtype of another."""
-
-    def rule(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
-        return fill_shape(shape, value, dtype=dtype or x.dtype)
-
-    return rule
 
 
 def scalar(value: Any, *, dtype: DType | None = None) -> Var:
@@ -213,8 +186,8 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "bernoulli": bernoulli,
     "copy": copy,
     "dropout": dropout,
-    "empty": filled_rule(0),
-    "empty_like": like(0),
+    "empty": partial(fill_shape, value=0, dtype=FLOAT32),
+    "empty_like": partial(full_like, value=0),
     "empty_strided": strided,
     "exponential": exponential,
     "eye": eye,
@@ -223,12 +196,12 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "full_like": full_like,
     "linspace": linspace,
     "native_dropout": native_dropout,
-    "new_empty": new_filled_rule(0),
+    "new_empty": partial(new_full, value=0),
     "new_full": new_full,
-    "new_ones": new_filled_rule(1),
-    "new_zeros": new_filled_rule(0),
-    "ones": filled_rule(1),
-    "ones_like": like(1),
+    "new_ones": partial(new_full, value=1),
+    "new_zeros": partial(new_full, value=0),
+    "ones": partial(fill_shape, value=1, dtype=FLOAT32),
+    "ones_like": partial(full_like, value=1),
     "multinomial": multinomial,
     "normal": normal_around,
     "normal_functional": normal_like,
@@ -241,6 +214,6 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "randperm": permutation,
     "rrelu": rrelu,
     "scalar_tensor": scalar,
-    "zeros": filled_rule(0),
-    "zeros_like": like(0),
+    "zeros": partial(fill_shape, value=0, dtype=FLOAT32),
+    "zeros_like": partial(full_like, value=0),
 }
