@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.command import NO, YES, Command, declare
 from braces.cli.common.terminal import Style
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
@@ -21,11 +21,7 @@ from braces.report import in_bytes
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--clear",
-        action="store_true",
-        help="delete the compiled code; other files are not deleted",
-    )
+    declare(parser, "--clear  delete the compiled code; other files are not deleted")
 
 
 def _run(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.command import NO, YES, Command, declare
 from braces.cli.common.program_files import STDIN, as_text, is_tensor_file
 from braces.cli.common.program_selection import shown_name
 from braces.cli.common.terminal import Style
@@ -28,15 +28,16 @@ Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
 """Programs and their startup programs by name, not verified."""
 
 
+_USAGE = """\
+file FILE  a program or model; - is standard input
+--all      list all errors instead of the first
+--types    infer all types again (slower: imports JAX)
+--json     print JSON
+"""
+
+
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
-    parser.add_argument(
-        "--all", action="store_true", help="list all errors instead of the first"
-    )
-    parser.add_argument(
-        "--types", action="store_true", help="infer all types again (slower: imports JAX)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    declare(parser, _USAGE)
 
 
 def _run(options: Namespace) -> int:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.prepared_run import load_stored_scope
 from braces.cli.common.program_files import ONNX, Content, is_foreign, read_file
 from braces.cli.common.program_selection import select_program
@@ -18,24 +18,16 @@ OURS = (".braces", ".safetensors")
 """Suffixes of Braces models."""
 
 
+_USAGE = f"""\
+input IN           a Braces model or program, an ONNX file, or a Paddle model
+output OUT         a Braces model ({", ".join(OURS)}) or an ONNX model ({ONNX})
+--program NAME     the program of a model to convert
+--size NAME=N ...  the value of a symbolic size
+"""
+
+
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "input", metavar="IN", help="a Braces model or program, an ONNX file, or a Paddle model"
-    )
-    parser.add_argument(
-        "output",
-        metavar="OUT",
-        help=f"a Braces model ({', '.join(OURS)}) or an ONNX model ({ONNX})",
-    )
-    parser.add_argument("--program", metavar="NAME", help="the program of a model to convert")
-    parser.add_argument(
-        "--size",
-        action="append",
-        type=_size,
-        default=[],
-        metavar="NAME=N",
-        help="the value of a symbolic size",
-    )
+    declare(parser, _USAGE, size={"type": _size, "default": []})
 
 
 def _size(text: str) -> tuple[str, int]:

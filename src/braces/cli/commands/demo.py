@@ -6,20 +6,12 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from braces.cli.common.command import Command
+from braces.cli.common.command import Command, declare
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("demo"),
-        metavar="DIR",
-        help="the output folder (default: demo/)",
-    )
-    parser.add_argument(
-        "--epochs", type=_positive, default=None, metavar="N", help="the number of epochs"
-    )
+    declare(parser, "--out DIR  the output folder (default: demo/)", out=Path("demo"))
+    declare(parser, "--epochs N  the number of epochs", epochs=_positive)
 
 
 def _positive(text: str) -> int:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.command import NO, YES, Command, declare
 from braces.cli.common.diff_programs import Change, compare
 from braces.cli.common.program_files import Content, read_file
 from braces.cli.common.program_selection import select_program, shown_name
@@ -22,16 +22,17 @@ MODEL = "model"
 _MARKS = {"added": ("+", "blue"), "removed": ("-", "red"), "changed": ("~", "bold")}
 
 
+_USAGE = """\
+a A             a program or model; - is standard input
+b B             the program or model to compare with A
+--program NAME  the program of a model to compare with a single program (default: the one
+                that is equal; otherwise train for a program with updates, else predict)
+--json          print JSON
+"""
+
+
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A", help="a program or model; - is standard input")
-    parser.add_argument("b", metavar="B", help="the program or model to compare with A")
-    parser.add_argument(
-        "--program",
-        metavar="NAME",
-        help="the program of a model to compare with a single program (default: the one that "
-        "is equal; otherwise train for a program with updates, else predict)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    declare(parser, _USAGE)
 
 
 def _run(options: Namespace) -> int:

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from braces.builder.var import Var
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.program_selection import (
     add_file,
     add_output,
@@ -20,23 +20,17 @@ from braces.passes.autodiff.reverse_mode import append_backward, gradients
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb")
 
 
+_USAGE = """\
+--loss NAME           the loss, a float scalar
+--wrt NAMES ...       differentiate by these variables, such as w,x (default: all parameters)
+--optimizer           append updates of the parameters
+--learning-rate RATE  default: 0.001
+"""
+
+
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument(
-        "--loss", required=True, metavar="NAME", help="the loss, a float scalar"
-    )
-    parser.add_argument(
-        "--wrt",
-        action="append",
-        metavar="NAMES",
-        help="differentiate by these variables, such as w,x (default: all parameters)",
-    )
-    parser.add_argument(
-        "--optimizer", choices=OPTIMIZERS, help="append updates of the parameters"
-    )
-    parser.add_argument(
-        "--learning-rate", type=float, default=1e-3, metavar="RATE", help="default: 0.001"
-    )
+    declare(parser, _USAGE, loss={"required": True}, optimizer=OPTIMIZERS, learning_rate=1e-3)
     add_output(parser)
 
 

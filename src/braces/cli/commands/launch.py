@@ -6,67 +6,36 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from pathlib import Path
 
-from braces.cli.common.command import BAD_USAGE, Command
+from braces.cli.common.command import BAD_USAGE, Command, declare
 from braces.cluster.launch import Job, launch
 from braces.cluster.ray_launch import launch_on_ray
 from braces.errors import ClusterError
 
+_USAGE = """\
+-n --processes N     processes per host (default: 1)
+--restarts N         restart the job up to N times
+--devices K          virtual CPU devices per process
+--log-dir D          the folder for logs
+--log-mb MB          the maximum log size of each process; old lines are dropped (default: 256)
+--grace-s SECONDS    the time between SIGTERM and SIGKILL when the job is ended (default: 30);
+                     a second Ctrl-C or SIGTERM kills at once
+--timeout SECONDS    the time limit for all processes to connect at the start (default: 300)
+--hosts N            the number of hosts (default: 1)
+--host-index I       the index of this host, from 0
+--address HOST:PORT  the address of process 0
+--ray                run on a Ray cluster
+--gpus K             with --ray: GPUs per process
+-m                   run PROGRAM as a module
+program PROGRAM      a program and its arguments
+"""
+
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-n",
-        "--processes",
-        type=int,
-        default=1,
-        metavar="N",
-        help="processes per host (default: 1)",
-    )
-    parser.add_argument(
-        "--restarts", type=int, default=0, metavar="N", help="restart the job up to N times"
-    )
-    parser.add_argument(
-        "--devices", type=int, metavar="K", help="virtual CPU devices per process"
-    )
-    parser.add_argument("--log-dir", type=Path, metavar="D", help="the folder for logs")
-    parser.add_argument(
-        "--log-mb",
-        type=float,
-        default=256.0,
-        metavar="MB",
-        help="the maximum log size of each process; old lines are dropped (default: 256)",
-    )
-    parser.add_argument(
-        "--grace-s",
-        type=float,
-        default=30.0,
-        metavar="SECONDS",
-        help="the time between SIGTERM and SIGKILL when the job is ended (default: 30); a "
-        "second Ctrl-C or SIGTERM kills at once",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="the time limit for all processes to connect at the start (default: 300)",
-    )
-    parser.add_argument(
-        "--hosts", type=int, default=1, metavar="N", help="the number of hosts (default: 1)"
-    )
-    parser.add_argument(
-        "--host-index", type=int, default=0, metavar="I", help="the index of this host, from 0"
-    )
-    parser.add_argument("--address", metavar="HOST:PORT", help="the address of process 0")
-    parser.add_argument("--ray", action="store_true", help="run on a Ray cluster")
-    parser.add_argument(
-        "--gpus", type=int, default=0, metavar="K", help="with --ray: GPUs per process"
-    )
-    parser.add_argument(
-        "-m", dest="module", action="store_true", help="run PROGRAM as a module"
-    )
-    parser.add_argument(
-        "program", nargs=REMAINDER, metavar="PROGRAM", help="a program and its arguments"
-    )
+    counts = {"processes": 1, "restarts": 0, "devices": int, "gpus": 0}
+    hosts = {"hosts": 1, "host_index": 0}
+    limits = {"log_mb": 256.0, "grace_s": 30.0, "timeout": 300.0}
+    words = {"log_dir": Path, "m": {"dest": "module"}, "program": {"nargs": REMAINDER}}
+    declare(parser, _USAGE, **counts, **hosts, **limits, **words)
 
 
 def _run(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.function_help import describe_lines, find_function, plain, spelling_of
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
@@ -17,10 +17,9 @@ from braces.report import columns
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="an operator, layer or function to describe"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    usage = "name NAME  an operator, layer or function to describe"
+    declare(parser, usage, name={"nargs": "?"})
+    declare(parser, "--json  print JSON")
 
 
 def _run(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.program_files import Content, read_file
 from braces.cli.common.program_tree import sizes
 from braces.cli.common.terminal import Style
@@ -16,10 +16,8 @@ from braces.report import columns, in_bytes
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", help="a model, safetensors file or program; - is standard input"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    declare(parser, "file FILE  a model, safetensors file or program; - is standard input")
+    declare(parser, "--json  print JSON")
 
 
 def _run(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from braces.cli.common.command import YES, Command, seconds
+from braces.cli.common.command import YES, Command, declare, seconds
 from braces.cli.common.pass_options import size
 from braces.cli.common.program_selection import add_file, read_selected, shown_name, split_names
 from braces.errors import BracesError, visible
@@ -17,63 +17,30 @@ from braces.layout import Layout, Mesh
 from braces.planning.device_specs import DEVICES
 from braces.planning.planner import TIMEOUT_S, plan
 
+_USAGE = f"""\
+--mesh AXES                the mesh, such as data=64,model=8
+--dims NAME=AXES ...       the mesh axes along which sizes of this name are sharded, such as
+                           batch=data or batch=data+model; separate several with commas
+--params PATTERN=AXES ...  the same for each axis of the matching variables, such as
+                           '*.up.w=,model'
+--fsdp AXES                the mesh axes to shard all parameters along
+--size NAME=N ...          the value of a symbolic size, such as batch=128
+--fetch NAMES ...          fetches, such as y or y,z
+--device ...               a device to estimate times for
+--timeout SECONDS          the time limit (default: {TIMEOUT_S:g})
+--rows N                   maximum rows of a table
+--json                     print JSON
+-o --html PAGE.html        write a page with the tables and the program
+"""
+
 
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument(
-        "--mesh",
-        required=True,
-        type=_mesh,
-        metavar="AXES",
-        help="the mesh, such as data=64,model=8",
-    )
-    parser.add_argument(
-        "--dims",
-        action="append",
-        type=_dims,
-        metavar="NAME=AXES",
-        help="the mesh axes along which sizes of this name are sharded, such as batch=data or "
-        "batch=data+model; separate several with commas",
-    )
-    parser.add_argument(
-        "--params",
-        action="append",
-        type=_params,
-        metavar="PATTERN=AXES",
-        help="the same for each axis of the matching variables, such as '*.up.w=,model'",
-    )
-    parser.add_argument(
-        "--fsdp", type=_axes, metavar="AXES", help="the mesh axes to shard all parameters along"
-    )
-    parser.add_argument(
-        "--size",
-        action="append",
-        type=size,
-        metavar="NAME=N",
-        help="the value of a symbolic size, such as batch=128",
-    )
-    parser.add_argument(
-        "--fetch", action="append", metavar="NAMES", help="fetches, such as y or y,z"
-    )
-    parser.add_argument(
-        "--device",
-        action="append",
-        choices=list(DEVICES),
-        help="a device to estimate times for",
-    )
-    parser.add_argument(
-        "--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS",
-        help=f"the time limit (default: {TIMEOUT_S:g})",
-    )  # fmt: skip
-    parser.add_argument("--rows", type=int, metavar="N", help="maximum rows of a table")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "-o",
-        "--html",
-        type=_page,
-        metavar="PAGE.html",
-        help="write a page with the tables and the program",
-    )
+    mesh = {"required": True, "type": _mesh}
+    sharding = {"dims": _dims, "params": _params, "fsdp": _axes}
+    timeout = {"type": seconds, "default": TIMEOUT_S}
+    table = {"device": list(DEVICES), "timeout": timeout, "rows": int, "html": _page}
+    declare(parser, _USAGE, mesh=mesh, **sharding, size=size, **table)
 
 
 def _run(options: Namespace) -> int:

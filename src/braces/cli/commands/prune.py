@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.program_selection import (
     add_file,
     add_output,
@@ -19,13 +19,8 @@ from braces.passes.cleanup.prune import prune
 
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument(
-        "--targets",
-        required=True,
-        action="append",
-        metavar="NAMES",
-        help="the variables to compute, such as y or y,z",
-    )
+    usage = "--targets NAMES ...  the variables to compute, such as y or y,z"
+    declare(parser, usage, targets={"required": True})
     add_output(parser)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.cli.common.command import NO, YES, Command, seconds
+from braces.cli.common.command import NO, YES, Command, declare, seconds
 from braces.cli.common.pass_options import add_without
 from braces.cli.common.prepared_run import (
     COMPILE,
@@ -36,62 +36,29 @@ from braces.exchange.onnx.runtime import ONNX_RUNTIME, run_by_onnx_runtime
 from braces.ir.walk import producers
 from braces.runtime.inputs.feeds import describe_array
 
+_USAGE = """\
+--feed NAME=VALUE ...  @x.npy, @x.npz:key, a number, [numbers], true, random, or random:f32[4,8]
+--fetch NAMES ...      the variables to fetch, such as y or y,z
+--params FILE          a safetensors file of parameters
+--seed N               the seed of random operators (default: the seed in the model file)
+--interpret            run operator by operator
+--against OTHER        compare with another program on the same feeds, with `interpret` or
+                       `compile`, or for an .onnx file with `onnxruntime`; print the first
+                       operator that differs
+--rtol R               with --against: the relative tolerance (default: 1e-4)
+--atol A               with --against: the absolute tolerance (default: 1e-5)
+--timeout SECONDS      end the process if loading, compiling and running take longer
+"""
+
 
 def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument(
-        "--feed",
-        action="append",
-        metavar="NAME=VALUE",
-        help="@x.npy, @x.npz:key, a number, [numbers], true, random, or random:f32[4,8]",
-    )
-    parser.add_argument(
-        "--fetch",
-        action="append",
-        metavar="NAMES",
-        help="the variables to fetch, such as y or y,z",
-    )
-    parser.add_argument("--params", metavar="FILE", help="a safetensors file of parameters")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="the seed of random operators (default: the seed in the model file)",
-    )
-    parser.add_argument("--interpret", action="store_true", help="run operator by operator")
-    parser.add_argument(
-        "--against",
-        metavar="OTHER",
-        help="compare with another program on the same feeds, with `interpret` or `compile`, "
-        "or for an .onnx file with `onnxruntime`; print the first operator that differs",
-    )
-    parser.add_argument(
-        "--rtol",
-        type=float,
-        default=1e-4,
-        metavar="R",
-        help="with --against: the relative tolerance (default: 1e-4)",
-    )
-    parser.add_argument(
-        "--atol",
-        type=float,
-        default=1e-5,
-        metavar="A",
-        help="with --against: the absolute tolerance (default: 1e-5)",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        metavar="SECONDS",
-        help="end the process if loading, compiling and running take longer",
-    )
+    declare(parser, _USAGE, seed=int, rtol=1e-4, atol=1e-5, timeout=seconds)
     add_without(parser)
     add_profile(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "-o", "--out", metavar="OUT.npz", help="write the arrays; - is standard output"
-    )
-    form.add_argument("--json", action="store_true", help="print JSON")
+    declare(form, "-o --out OUT.npz  write the arrays; - is standard output")
+    declare(form, "--json  print JSON")
 
 
 def _run(options: Namespace) -> int:

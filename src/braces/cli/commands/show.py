@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any, cast
 
 from braces.builder.builder import Builder
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cli.common.pass_options import (
     add_passes,
     check_passes,
@@ -41,40 +41,28 @@ from braces.storage.model import PREDICT
 _MOST_ROWS = 200
 _SHORT = 10
 """Plain blocks of at most this many operators are not folded in a long program."""
+_FORMS = """\
+--json      print JSON
+--text      print the programs in the text form
+--html OUT  write a page of a program, with histograms of the values in the file
+"""
+_USAGE = f"""\
+--program NAME         with --html: the program of a model (default: {PREDICT})
+--feed NAME=VALUE ...  with --html: the feeds of a run, for histograms of gradients
+--fetch NAME ...       with --html: the target of gradients
+--unfold               print the complete text form, which can be parsed; otherwise, in a
+                       program of more than {OPEN_UP_TO} operators, a plain block of more than
+                       {_SHORT} is one line
+"""
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a model or program; - is standard input")
+    declare(parser, "file FILE  a model or program; - is standard input")
     add_passes(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--text", action="store_true", help="print the programs in the text form")
-    form.add_argument(
-        "--html",
-        metavar="OUT",
-        help="write a page of a program, with histograms of the values in the file",
-    )
-    parser.add_argument(
-        "--program",
-        metavar="NAME",
-        help=f"with --html: the program of a model (default: {PREDICT})",
-    )
-    parser.add_argument(
-        "--feed",
-        action="append",
-        metavar="NAME=VALUE",
-        help="with --html: the feeds of a run, for histograms of gradients",
-    )
-    parser.add_argument(
-        "--fetch", action="append", metavar="NAME", help="with --html: the target of gradients"
-    )
+    declare(form, _FORMS)
+    declare(parser, _USAGE)
     parser.set_defaults(params=None, seed=None, without=None)
-    parser.add_argument(
-        "--unfold",
-        action="store_true",
-        help="print the complete text form, which can be parsed; otherwise, in a program of "
-        f"more than {OPEN_UP_TO} operators, a plain block of more than {_SHORT} is one line",
-    )
 
 
 def _run(options: Namespace) -> int:

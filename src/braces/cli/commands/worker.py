@@ -8,7 +8,7 @@ import stat
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.common.command import YES, Command
+from braces.cli.common.command import YES, Command, declare
 from braces.cluster.host_addresses import is_loopback
 from braces.errors import ProgramError
 from braces.ir.files.atomic_write import write_atomically
@@ -22,18 +22,11 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--listen",
-        default=LOOPBACK,
-        metavar="HOST:PORT",
-        help="the address to listen at (default: a free port, for this machine only)",
-    )
-    parser.add_argument(
-        "--token-file",
-        required=True,
-        metavar="FILE",
-        help="the file of the token that clients must have; created if missing",
-    )
+    usage = """
+    --listen HOST:PORT  the address to listen at (default: a free port, for this machine only)
+    --token-file FILE   the file of the token that clients must have; created if missing
+    """
+    declare(parser, usage, listen=LOOPBACK, token_file={"required": True})
 
 
 def _run(options: Namespace) -> int:

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from braces.cli.common.command import declare
 from braces.cli.common.program_files import Content
 from braces.cli.common.terminal import Style
 from braces.dims import Size
@@ -19,47 +20,28 @@ from braces.passes.registry import DEFAULT, MAKERS, PASSES, WORDS
 _LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
 
 
+_USAGE = f"""\
+--after PASS ...  print the programs in the text form after a pass; repeat it for several
+                  passes: {_LISTED}
+--passes          the changes of each pass and its missed optimizations, with operations and
+                  bytes before and after: the passes of compiled runs, or those of --after
+--all             with --passes: also passes without effect, and constructs that stay the same
+"""
+
+
 def add_passes(parser: ArgumentParser) -> None:
     """Declare the options that select passes to show."""
-    parser.add_argument(
-        "--after",
-        action="append",
-        type=_pass,
-        metavar="PASS",
-        help="print the programs in the text form after a pass; repeat it for several passes: "
-        f"{_LISTED}",
-    )
-    parser.add_argument(
-        "--passes",
-        action="store_true",
-        help="the changes of each pass and its missed optimizations, with operations and bytes "
-        "before and after: the passes of compiled runs, or those of --after",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="with --passes: also passes without effect, and constructs that stay the same",
-    )
+    declare(parser, _USAGE, after=_pass)
     add_without(parser, "; with --passes")
-    parser.add_argument(
-        "--size",
-        action="append",
-        type=size,
-        metavar="NAME=N",
-        help="the value of a symbol, such as batch=32 or loop_0.trips=10; with --passes",
-    )
+    usage = "--size NAME=N ...  the value of a symbol, such as batch=32 or loop_0.trips=10"
+    declare(parser, f"{usage}; with --passes", size=size)
 
 
 def add_without(parser: ArgumentParser, more: str = "") -> None:
     """Declare the option that disables passes."""
     names = ", ".join(each.name for each in DEFAULT)
-    parser.add_argument(
-        "--without",
-        action="append",
-        type=_default_pass,
-        metavar="PASS",
-        help=f"leave out a pass of compiled runs: {names}{more}",
-    )
+    usage = f"--without PASS ...  leave out a pass of compiled runs: {names}{more}"
+    declare(parser, usage, without=_default_pass)
 
 
 def _pass(text: str) -> Pass:

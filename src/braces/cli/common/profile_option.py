@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from braces.cli.common.command import declare
 from braces.cli.common.prepared_run import PreparedRun
 from braces.cli.common.program_selection import STDOUT
 from braces.errors import ProgramError, visible
@@ -21,26 +22,19 @@ ENDINGS = (".json", ".json.gz")
 _RUNS = 10
 
 
+_USAGE = f"""\
+--profile TRACE.json  run several times and print a profile instead of the values;
+                      TRACE.json or .json.gz is a trace for Perfetto
+--runs N              with --profile: the number of runs (default: {_RUNS})
+--by                  with --profile: the grouping of rows (default: {OP})
+"""
+
+
 def add_profile(parser: ArgumentParser) -> None:
     """Declare the options of a profile."""
-    parser.add_argument(
-        "--profile",
-        nargs="?",
-        const=False,  # without a file; argparse would parse a string with `type`
-        type=_trace,
-        metavar="TRACE.json",
-        help="run several times and print a profile instead of the values; TRACE.json or "
-        ".json.gz is a trace for Perfetto",
-    )
-    parser.add_argument(
-        "--runs",
-        type=_runs,
-        metavar="N",
-        help=f"with --profile: the number of runs (default: {_RUNS})",
-    )
-    parser.add_argument(
-        "--by", choices=GROUPINGS, help=f"with --profile: the grouping of rows (default: {OP})"
-    )
+    # without a file, the value is False; argparse would parse a string with `type`
+    trace = {"nargs": "?", "const": False, "type": _trace}
+    declare(parser, _USAGE, profile=trace, runs=_runs, by=GROUPINGS)
 
 
 def _trace(text: str) -> str:

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from braces.cli.common.command import declare
 from braces.cli.common.program_files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.files.atomic_write import write_atomically
@@ -19,18 +20,14 @@ STDOUT = "-"
 
 def add_file(parser: ArgumentParser) -> None:
     """Declare the input file, and the option that selects a program of a model."""
-    parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
-    parser.add_argument(
-        "--program", metavar="NAME", help=f"the program of a model (default: {PREDICT})"
-    )
+    declare(parser, "file FILE  a program or model; - is standard input")
+    declare(parser, f"--program NAME  the program of a model (default: {PREDICT})")
 
 
 def add_output(parser: ArgumentParser) -> None:
     """Declare the options of the output file."""
-    parser.add_argument(
-        "-o", "--out", required=True, metavar="OUT", help="output file; - is standard output"
-    )
-    parser.add_argument("--text", action="store_true", help="write the text form")
+    declare(parser, "-o --out OUT  output file; - is standard output", out={"required": True})
+    declare(parser, "--text  write the text form")
 
 
 def read_selected(options: Namespace) -> SelectedProgram:
