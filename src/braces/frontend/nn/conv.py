@@ -15,6 +15,7 @@ from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend.core import init as initializers
 from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.argument_docs import describe_arguments
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import (
     Activation,
@@ -33,10 +34,37 @@ from braces.ops.common.rules import float_dtype
 from braces.ops.conv_pool.data_layouts import CHANNELS_FIRST, LAYOUTS, spatial_axes
 from braces.ops.conv_pool.spatial_ranks import name_for_rank
 
+ARGUMENTS = {
+    "x": "The input, with axes in the order of `layout`.",
+    "window": "The window sizes, or one for all axes, for created weights.",
+    "dilation": "Distance between adjacent elements of the window.",
+    "groups": "Number of groups of channels.",
+    "layout": '`"$first"` or `"$last"`.',
+    "act": 'The activation: the name of an operator, as "relu", or a function.',
+    "name": "The layer's name; its parameters are `name.w` and `name.b`.",
+    "params": "Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.",
+    "bias": "The bias itself, [channels]; or whether to create one, by default if the weights "
+    "are created.",
+    "init": "Initializer of w; Glorot uniform by default.",
+    "bias_init": "Initializer of b, [channels].",
+}
+"""Descriptions of arguments that convolutions share; see `name_for_rank`."""
+FILTERS = (
+    "The number of output channels, for created weights; optionally with a name, "
+    '`("channels", 64)`, see `parameter`. Or the weights themselves:'
+)
+
 
 def _conv(rank: int):
     @transactional
     @name_for_rank(rank)
+    @describe_arguments(
+        ARGUMENTS,
+        filters=f"{FILTERS} [channels, channels of x / groups, *window], for `$last` [*window, "
+        "channels of x / groups, channels].",
+        stride="Step of the window.",
+        padding='`"valid"`, `"same"`, or numbers.',
+    )
     def conv(
         x: Any,
         filters: Extent | Operand,
@@ -55,27 +83,6 @@ def _conv(rank: int):
         bias_init: Initializer | Any = 0.0,
     ) -> Var:
         """A convolution along $axes; the formula is that of the operator `conv${rank}d`.
-
-        Args:
-            x: The input, with axes in the order of `layout`.
-            filters: The number of output channels, for created weights; optionally with a name,
-                `("channels", 64)`, see `parameter`. Or the weights themselves: [channels,
-                channels of x / groups, *window], for `$last` [*window, channels of x / groups,
-                channels].
-            window: The window sizes, or one for all axes, for created weights.
-            stride: Step of the window.
-            padding: `"valid"`, `"same"`, or numbers.
-            dilation: Distance between adjacent elements of the window.
-            groups: Number of groups of channels.
-            layout: `"$first"` or `"$last"`.
-            act: The activation: the name of an operator, as "relu", or a function.
-            name: The layer's name; its parameters are `name.w` and `name.b`.
-            params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are
-                shared.
-            bias: The bias itself, [channels]; or whether to create one, by default if the
-                weights are created.
-            init: Initializer of w; Glorot uniform by default.
-            bias_init: Initializer of b, [channels].
 
         Raises:
             ProgramError: If weights are given together with a window or options of created

@@ -13,9 +13,10 @@ from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
 from braces.dtypes import Extent
 from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.argument_docs import describe_arguments
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import Activation, Weight
-from braces.frontend.nn.conv import append_convolution
+from braces.frontend.nn.conv import ARGUMENTS, FILTERS, append_convolution
 from braces.ops.conv_pool.data_layouts import CHANNELS_FIRST
 from braces.ops.conv_pool.spatial_ranks import name_for_rank
 
@@ -23,6 +24,14 @@ from braces.ops.conv_pool.spatial_ranks import name_for_rank
 def _conv_transpose(rank: int):
     @transactional
     @name_for_rank(rank)
+    @describe_arguments(
+        ARGUMENTS,
+        filters=f"{FILTERS} [channels of x, channels / groups, *window], for `$last` [*window, "
+        "channels / groups, channels of x].",
+        stride="Distance between the windows of adjacent input elements.",
+        padding='`"valid"`, `"same"`, or numbers: the width cropped at the edges.',
+        output_padding="Extra size of the result at the end of each axis.",
+    )
     def conv_transpose(
         x: Any,
         filters: Extent | Operand,
@@ -42,28 +51,6 @@ def _conv_transpose(rank: int):
         bias_init: Initializer | Any = 0.0,
     ) -> Var:
         """A transposed convolution along $axes; the formula is that of the operator.
-
-        Args:
-            x: The input, with axes in the order of `layout`.
-            filters: The number of output channels, for created weights; optionally with a name,
-                `("channels", 64)`, see `parameter`. Or the weights themselves: [channels of x,
-                channels / groups, *window], for `$last` [*window, channels / groups, channels
-                of x].
-            window: The window sizes, or one for all axes, for created weights.
-            stride: Distance between the windows of adjacent input elements.
-            padding: `"valid"`, `"same"`, or numbers: the width cropped at the edges.
-            output_padding: Extra size of the result at the end of each axis.
-            dilation: Distance between adjacent elements of the window.
-            groups: Number of groups of channels.
-            layout: `"$first"` or `"$last"`.
-            act: The activation: the name of an operator, as "relu", or a function.
-            name: The layer's name; its parameters are `name.w` and `name.b`.
-            params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are
-                shared.
-            bias: The bias itself, [channels]; or whether to create one, by default if the
-                weights are created.
-            init: Initializer of w; Glorot uniform by default.
-            bias_init: Initializer of b, [channels].
 
         Raises:
             ProgramError: If weights are given together with a window or options of created

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import ParamSpec
 
 from braces.builder.source_line import with_user_line
+from braces.frontend.core.argument_docs import with_arguments
 from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
 from braces.frontend.optimizer.core.recorded_call import record_call
@@ -55,17 +55,8 @@ def descent(**texts: str) -> Callable[[Callable[P, Make]], Callable[P, Optimizer
                 function.__name__, options["name"], options["learning_rate"], make
             )
 
-        text, example, rest = (inspect.getdoc(function) or "").partition("\n\nExample:")
-        section = "\n".join(_argument_lines({**ARGUMENTS, **texts}, signature))
-        create.__doc__ = f"{text}\n\nArgs:\n{section}{example}{rest}"
+        create.__doc__ = with_arguments(function, {**ARGUMENTS, **texts})
         function.__annotations__["return"] = "Optimizer"
         return record_call(with_user_line(create))
 
     return declare
-
-
-def _argument_lines(texts: dict[str, str], signature: inspect.Signature) -> Iterator[str]:
-    """Yield the lines of the section `Args:` of a docstring."""
-    for name in signature.parameters:
-        text = f"{name}: {texts[name]}"
-        yield textwrap.fill(text, 92, initial_indent=" " * 4, subsequent_indent=" " * 8)
