@@ -215,7 +215,8 @@ class Executor(Hinted):
         watch = (
             TOKEN_FACTORY.watch() if timeout_s is None else CancellationToken.lasting(timeout_s)
         )
-        check_order(program, scope)
+        if not isinstance(program, Builder) or not isinstance(scope, Scope):
+            check_order(program, scope)  # raises; a call less in each other run
         names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         seeded_states = (
