@@ -11,51 +11,66 @@ from braces.errors import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _WORDS = """\
 act: activation activation_fn nonlinearity
-axes: dim dims axis
+ahead: buffer_size prefetch prefetch_factor
+axes: dim dims axis shape axis_names axis_shapes mesh_shape mesh_dim_names dim_names
 axis: dim dims axes
 b1: beta1 beta_1 betas beta
 b2: beta2 beta_2
+batches: loader data_loader dataloader dataset iterable iterator
 bias_init: bias_initializer
+check_nan: check_nan_inf check_numerics debug_nans
 class_weights: weight weights class_weight
 concentration: alpha a
 concentration0: beta b
 concentration1: alpha a
 correction: ddof unbiased
 covariance_matrix: cov covariance
+device: place backend devices device_type
 dilation: dilations dilation_rate rhs_dilation
+dims: rules logical_axis_rules placements
 epsilon: eps
 epsilon_in_sqrt: eps_in_sqrt
 epsilon_root: eps_root
 feed: feed_dict
-feeds: inputs
-fetch: fetch_list
-fetches: outputs
+feeds: inputs feed_vars
+fetch: fetch_list fetches
+fetches: outputs fetch_vars fetch_list
 filters: out_channels
-folder: directory dir dirname path
+folder: directory dir dirname path ckpt_dir
 groups: feature_group_count num_groups
 heads: num_heads
 ignored_label: ignore_index
+in_axes: in_dims
 init: initializer kernel_init kernel_initializer weight_init
+inputs: xs wrt
 keepdims: keepdim keep_dims
 labels: label target targets y_true
 layers: num_layers
-layout: data_format
+layout: data_format sharding in_shardings layout_map mesh
 learning_rate: lr
 loc: mean mu
 log_prediction: input prediction
 log_probs: input log_probabilities
 logits: input logit prediction predictions y_pred
 mask: attn_mask src_mask weight_decay_mask
+max_executables: cache_size_limit maxsize
+mesh: device_mesh process_mesh
+mode: jit_compile run_eagerly
 momentum: mom
 multiplier: depth_multiplier
 negative_slope: alpha slope
 num_classes: classes n_classes num_labels depth
+out_axes: out_dims
+pad: pad_to_multiple_of padding
 padding: pad
 padding_index: padding_idx
-path: file file_name filename folder directory
+parameters: parameter_list var_list
+params: partition_rules layout_map
+path: file file_name filename folder directory f filepath path_prefix
 positive_weight: pos_weight
 pred: predicate cond
 prediction: input predictions preds y_pred
@@ -63,12 +78,18 @@ probs: p prob probability probabilities
 rate: p lam drop_prob dropout_prob
 reduction: reduce size_average
 replace: replacement
+runs: number rep repeat
 scale: std stddev std_dev sigma
-seed: rng key random_state
+scope: variables
+seed: rng key random_state random_seed rngs
 shape: size sample_shape
 size: out_features units hidden_size num_units
+sizes: batch_size dynamic_axes dynamic_shapes input_size
 stride: strides
 target: targets labels label y_true
+target_gradients: grad_ys grad_outputs
+targets: ys outputs fetch fetch_list
+timeout_s: timeout
 total_count: n trials num_trials
 var: variance
 weight_decay: weight_decay_rate l2
@@ -124,3 +145,15 @@ def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return hinting
+
+
+def hint_methods(cls: type[T]) -> type[T]:
+    """Decorate a public class: its constructor and its own methods have hints for keywords."""
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, staticmethod):
+            setattr(cls, name, staticmethod(hint_keywords(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(cls, name, hint_keywords(member))
+    return cls

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, cast, final
 from braces.dims import Dim, Shape, Size
 from braces.dims.size import terms_of
 from braces.errors import DeviceError, LayoutError, suggest
+from braces.keywords import hint_keywords
 
 MeshAxes: TypeAlias = tuple[str, ...]
 """Mesh axes along which one axis of a value is sharded; empty if it is replicated."""
@@ -105,6 +106,9 @@ class Mesh:
         return math.prod(self.axes[axis] for axis in axes)
 
 
+Mesh.__init__ = hint_keywords(Mesh.__init__)
+
+
 def _check_axis(name: object, size: object) -> None:
     counted = type(size) is int and (size == -1 or 1 <= size <= MAX_DEVICES)
     if not isinstance(name, str) or not name.isidentifier() or not counted:
@@ -157,6 +161,7 @@ class Layout:
     params: Mapping[str, Spec]
     fsdp: MeshAxes
 
+    @hint_keywords
     def __init__(
         self,
         mesh: Mesh,

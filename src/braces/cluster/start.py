@@ -20,6 +20,7 @@ from braces.cluster.process_identity import (
 )
 from braces.cluster.rendezvous import ConnectedJob, Facts, await_processes, bind_address
 from braces.errors import ClusterError
+from braces.keywords import hint_keywords
 from braces.lazy import backends, distributed, jax, jaxlib, xla_bridge
 from braces.runtime.devices.device import compute_in_calling_thread
 
@@ -58,6 +59,7 @@ class Cluster:
         return tuple(jax.local_devices())
 
 
+@hint_keywords
 def start(
     *,
     process_index: int | None = None,

@@ -17,6 +17,7 @@ from braces.define.axes.axis_map import shape_of
 from braces.errors import DeviceError, LayoutError, ProgramError, RunError, ShapeError
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import dimensions
+from braces.keywords import hint_keywords
 from braces.layout import Layout
 from braces.lower.sharding.sharding import stored_variables
 from braces.lower.xla.concrete_attributes import size_number
@@ -35,6 +36,7 @@ MAX_DEVICES, TIMEOUT_S, LAST_LINES = 4096, 900.0, 5
 _VIRTUAL = re.compile(r"--xla_force_host_platform_device_count=\d+")
 
 
+@hint_keywords
 def plan(
     program: Program,
     layout: Layout,

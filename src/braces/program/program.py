@@ -16,6 +16,7 @@ from braces.ir.records import DATA, PARAMETER, ProgramDef
 from braces.ir.text import printer
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_bodies
+from braces.keywords import hint_methods
 from braces.passes.analysis.flops import cost
 from braces.passes.analysis.report import explain
 from braces.passes.autodiff.common import Named
@@ -31,6 +32,7 @@ from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
 
+@hint_methods
 class Program(Builder, hints.Hinted):
     """A neural-network program as data.
 

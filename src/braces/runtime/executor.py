@@ -9,7 +9,7 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.hints import Hinted
-from braces.keywords import hint_keywords
+from braces.keywords import hint_methods
 from braces.layout import Layout
 from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
@@ -40,6 +40,7 @@ PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
 """The default passes of each mode."""
 
 
+@hint_methods
 class Executor(Hinted):
     """Runs programs.
 
@@ -120,8 +121,6 @@ class Executor(Hinted):
     def __repr__(self) -> str:
         return f"<Executor ({self.mode}): {self.stats.summary}>"
 
-    # ---- public ------------------------------------------------------------------------------
-
     def init(
         self,
         program: Builder,
@@ -153,7 +152,6 @@ class Executor(Hinted):
             scope.var(name).put(raw)
         return scope
 
-    @hint_keywords
     def run(
         self,
         program: Builder,
@@ -215,8 +213,8 @@ class Executor(Hinted):
         watch = (
             TOKEN_FACTORY.watch() if timeout_s is None else CancellationToken.lasting(timeout_s)
         )
-        if not isinstance(program, Builder) or not isinstance(scope, Scope):
-            check_order(program, scope)  # raises; a call less in each other run
+        if not isinstance(program, Builder) or not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
+            check_order(program, scope)  # raises; inline, the check takes no call
         names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         seeded_states = (

@@ -60,14 +60,14 @@ def declare(parser: Declaring, usage: str, **settings: Any) -> None:
         *names, last = spelling.removesuffix(" ...").split()
         if last.startswith("-"):
             names.append(last)
-        given = _settings(settings.pop(names[-1].lstrip("-").replace("-", "_"), None))
+        options = _settings(settings.pop(names[-1].lstrip("-").replace("-", "_"), None))
         if spelling.endswith(" ..."):
-            given["action"] = "append"
+            options["action"] = "append"
         if last != names[-1]:
-            given["metavar"] = last
-        elif "choices" not in given:
-            given["action"] = "store_true"
-        parser.add_argument(*names, help=text, **given)
+            options["metavar"] = last
+        elif "choices" not in options:
+            options["action"] = "store_true"
+        parser.add_argument(*names, help=text, **options)
     if settings:
         raise ValueError(f"settings of unknown arguments: {', '.join(settings)}.")
 

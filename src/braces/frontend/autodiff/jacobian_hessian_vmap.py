@@ -23,6 +23,7 @@ from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from braces.ir.records import VarInfo
+from braces.keywords import hint_keywords
 from braces.ops.common.rules import axis_index
 from braces.passes.autodiff.common import (
     OneOrMore,
@@ -255,6 +256,7 @@ class _Jacobian:
 # ---- vmap ------------------------------------------------------------------------------------
 
 
+@hint_keywords
 def vmap(
     function: Callable[..., Any],
     in_axes: int | Sequence[int | None] | None = 0,

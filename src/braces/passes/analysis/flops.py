@@ -33,6 +33,7 @@ from braces.errors import ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import CasesView, CustomGradientView, LoopView, PartitionView, view_of
 from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
+from braces.keywords import hint_keywords
 from braces.passes.analysis.cost import Cost, OpCost, ProgramCost, Sizes, trip_count_of
 from braces.passes.analysis.peak_memory import peak_bytes
 from braces.passes.autodiff.drop_custom_gradients import drop_custom_gradients
@@ -204,6 +205,7 @@ def program_cost(program: ProgramDef) -> ProgramCost:
     return ProgramCost(total, tuple(counter.found), peak)
 
 
+@hint_keywords
 def cost(
     program: Builder,
     fetch: Any = (),

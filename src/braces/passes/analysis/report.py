@@ -13,6 +13,7 @@ from braces.dims import Size
 from braces.errors import ShapeError
 from braces.ir.records import Op, ProgramDef, Source
 from braces.ir.walk import all_ops
+from braces.keywords import hint_keywords
 from braces.passes.analysis.cost import Cost
 from braces.passes.analysis.explanation import (
     BlockChange,
@@ -39,6 +40,7 @@ from braces.passes.registry import DEFAULT
 from braces.passes.rows.pad_row_count import PAD_ROW_COUNT, pad_for_run
 
 
+@hint_keywords
 def explain(
     program: Builder,
     fetch: Any = (),

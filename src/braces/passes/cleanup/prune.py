@@ -26,6 +26,7 @@ from braces.errors import UnknownNameError, suggest
 from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions, names_bound_by
+from braces.keywords import hint_keywords
 from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminate_dead_code
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import random_states
@@ -34,6 +35,7 @@ from braces.passes.verifier.program import verified
 P = TypeVar("P", bound=Builder)
 
 
+@hint_keywords
 def prune(program: P, targets: Any) -> P:
     """Return the smallest program that still computes the targets.
 

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces.errors import ClusterError
+from braces.keywords import hint_keywords
 from braces.lazy import distributed
 
 _TIMEOUT_S = 300.0
 _LONGEST, _SHORT = 4096, 1024
 
 
+@hint_keywords
 def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = "") -> None:
     """Check that every process of the job has the same value under a name.
 
