@@ -55,7 +55,7 @@ def test_a_plan_says_what_a_run_has(model: str, kind: str, rng: np.random.Genera
     assert {info.name for info in program.persistables} <= stored.keys()
     memory = code_of(exe, program).memory_analysis()
     assert report.memory["arguments"] == memory.argument_size_in_bytes
-    assert report.memory["meanwhile"] == memory.temp_size_in_bytes
+    assert report.memory["temporaries"] == memory.temp_size_in_bytes
 
 
 def test_every_collective_has_operators_of_the_program() -> None:
@@ -99,10 +99,10 @@ def test_trips_that_only_a_run_knows_are_not_counted() -> None:
     assert any("one iteration" in note for note in report.notes)
 
 
-def test_data_lies_by_the_names_of_its_sizes() -> None:
+def test_data_is_sharded_by_the_names_of_its_sizes() -> None:
     _, _, report = found("perceptron", "both")
     (x,) = (one for one in report.values if one.name == "x")
-    assert (x.kind, x.lies, x.bytes, x.device_bytes) == (
+    assert (x.kind, x.sharding, x.bytes, x.device_bytes) == (
         "data",
         "data, -",
         16 * 16 * 4,

@@ -79,7 +79,7 @@ def test_pinned_values_move_a_third_of_what_free_ones_do(
             model(2, 256, 50257).definition, apart(4, 2), (), {"batch": 32}
         )
         moved = sum(one.total_bytes for one in report.collectives)
-        found.append((moved, report.memory["meanwhile"]))
+        found.append((moved, report.memory["temporaries"]))
     pinned, free = found
     assert pinned[0] < free[0] / 3
     assert pinned[1] < free[1] / 2

@@ -69,7 +69,7 @@ def test_a_plan_is_shown_and_saved(report: PlanReport, tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_said(report: PlanReport) -> None:
     assert not report.warnings()
-    large = replace(report, memory={"peak of a run": 90 * 10**9}, kinds=("h100", "h200"))
+    large = replace(report, memory={"peak": 90 * 10**9}, kinds=("h100", "h200"))
     (warning,) = large.warnings()
     assert "h100 (80 GB)" in warning
     assert "h200" not in warning

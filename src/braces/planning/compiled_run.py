@@ -72,8 +72,8 @@ def _abstract_values(
     with jax.enable_x64(True):
         for name, info in infos.items():
             shape = tuple(size_number(size, sizes) for size in shape_of(info.type))
-            lies = placed.lies[name]
-            structs[name] = jax.ShapeDtypeStruct(shape, info.dtype, sharding=lies)
+            sharding = placed.shardings[name]
+            structs[name] = jax.ShapeDtypeStruct(shape, info.dtype, sharding=sharding)
     return structs
 
 
@@ -84,7 +84,7 @@ def _device_values(placed: ShardedPlan, *several: Mapping[str, Any]) -> tuple[De
             name=name,
             kind=infos[name].kind,
             type=infos[name].shown_type,
-            lies=_sharding_text(value),
+            sharding=_sharding_text(value),
             bytes=_bytes(value.dtype, value.shape),
             device_bytes=_bytes(value.dtype, value.sharding.shard_shape(value.shape)),
         )

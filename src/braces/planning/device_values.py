@@ -1,4 +1,4 @@
-"""Inputs of a run as they lie on devices."""
+"""Inputs of a run and their shards on devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DeviceValue:
         name: The variable.
         kind: `parameter`, `state` or `data`.
         type: Dtype and sizes.
-        lies: The mesh axes along which each of its axes is sharded.
+        sharding: The mesh axes along which each of its axes is sharded.
         bytes: Its global size.
         device_bytes: Size of the shard on one device.
     """
@@ -21,6 +21,6 @@ class DeviceValue:
     name: str
     kind: str
     type: str
-    lies: str
+    sharding: str
     bytes: int
     device_bytes: int

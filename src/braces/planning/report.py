@@ -28,7 +28,7 @@ from braces.report import Sheet
 from braces.viewer.html import page
 from braces.viewer.payload import payload
 
-PEAK = "peak of a run"
+PEAK = "peak"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def memory_table(values: Sequence[DeviceValue], memory: Mapping[str, int]) -> Ta
 def values_table(values: Sequence[DeviceValue]) -> Table:
     """The values with the largest shards."""
     rows = [
-        [value.name, value.kind, value.type, value.lies, in_bytes(value.device_bytes)]
+        [value.name, value.kind, value.type, value.sharding, in_bytes(value.device_bytes)]
         for value in sorted(values, key=lambda value: -value.device_bytes)
     ]
     return Table(

@@ -350,11 +350,11 @@ def test_memory_and_phases_are_told(either: tuple[br.Program, Profile]) -> None:
     assert [phase.name for phase in prof.phases] == ["plan", "code", "warm-up 1"]
     assert prof.phases[0].parts[-1].name == "dce"
     least = 4 * STEPS * ROWS * 64  # the input alone
-    peak = prof.memory["peak of a run" if prof.mode == "compile" else "peak of live values"]
+    peak = prof.memory["peak" if prof.mode == "compile" else "peak of live values"]
     assert least <= peak <= 100 * least
     if prof.mode == "compile":
         assert [part.name for part in prof.phases[1].parts][:2] == ["trace", "lower"]
-        sizes = (prof.memory[name] for name in ("arguments", "results", "meanwhile"))
+        sizes = (prof.memory[name] for name in ("arguments", "results", "temporaries"))
         assert sum(sizes) == peak
 
 

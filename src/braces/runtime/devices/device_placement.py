@@ -30,12 +30,12 @@ class ShardedPlan:
     Attributes:
         placement: The sharding of values.
         plan: The plan.
-        lies: The sharding of each variable of the scope, and of each feed.
+        shardings: The sharding of each variable of the scope, and of each feed.
     """
 
     placement: Placement
     plan: Plan
-    lies: Mapping[str, Any]
+    shardings: Mapping[str, Any]
 
     @staticmethod
     def of(placement: Placement | None, plan: Plan) -> ShardedPlan | None:
@@ -73,22 +73,22 @@ class ShardedPlan:
         """
         for at, name in enumerate(self.plan.states):
             value = run.states[at]
-            if value is None or getattr(value, "sharding", None) == self.lies[name]:
+            if value is None or getattr(value, "sharding", None) == self.shardings[name]:
                 continue
-            placed = run.states[at] = self.placement.stored(name, value, self.lies[name])
+            placed = run.states[at] = self.placement.stored(name, value, self.shardings[name])
             if name not in run.given:
                 replace_array(run.scope, name, value, placed)
 
     def committed(self, names: Iterable[str], values: Iterable[Any]) -> list[Any]:
         """Return next values with their shardings."""
         pairs = zip(names, values, strict=True)
-        return [self.placement.stored(n, v, self.lies[n]) for n, v in pairs]
+        return [self.placement.stored(n, v, self.shardings[n]) for n, v in pairs]
 
     def options(self, told: bool) -> dict[str, Any]:
         """Return the shardings of inputs and outputs; `told` if there is a status."""
         plan, whole = self.plan, self.placement.replicated
-        placements = [self.lies[name] for name in (*plan.states, *plan.feeds)]
-        after = [self.lies[name] for name in plan.updates]
+        placements = [self.shardings[name] for name in (*plan.states, *plan.feeds)]
+        after = [self.shardings[name] for name in plan.updates]
         return {
             "in_shardings": tuple(placements),
             "out_shardings": (*[whole] * len(plan.fetches), *after, *[whole] * told),
@@ -114,20 +114,21 @@ def read_sharded_variables(
     """
     layout.check_used(None, types)
     placement = Placement(layout)
-    lies = placement.of_stored(
+    shardings = placement.of_stored(
         {
             name: StoredVariable(type_.shape, is_float(type_.dtype))
             for name, type_ in types.items()
         }
     )
-    lies |= {
+    shardings |= {
         name: there
         for name in types
         if (there := _current_sharding(scope, name, types, placement))
     }
     with jax.enable_x64(True):
         return {
-            name: _read_sharded(types[name], lies[name], partial(read, name)) for name in types
+            name: _read_sharded(types[name], shardings[name], partial(read, name))
+            for name in types
         }
 
 

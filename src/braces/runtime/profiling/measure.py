@@ -325,9 +325,9 @@ def analyze_memory(code: Any) -> dict[str, int]:
     sizes = {
         "arguments": int(analysis.argument_size_in_bytes),
         "results": int(analysis.output_size_in_bytes) - reused,
-        "meanwhile": int(analysis.temp_size_in_bytes),
+        "temporaries": int(analysis.temp_size_in_bytes),
     }
-    return {"peak of a run": sum(sizes.values()), **sizes}
+    return {"peak": sum(sizes.values()), **sizes}
 
 
 MEASURES: Mapping[str, Callable[[ProfileSession, int], Measurement]] = {
