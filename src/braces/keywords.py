@@ -106,7 +106,7 @@ WORDS: Mapping[str, Sequence[str]] = {
 
 
 def say_keyword(word: str, parameters: Iterable[str]) -> str:
-    """Return a sentence about the parameter that an unknown keyword stands for.
+    """Return a sentence about the parameter that an unknown keyword means.
 
     Example:
         >>> say_keyword("eps", ["x", "epsilon"])
@@ -134,7 +134,7 @@ def add_keyword_hint(
 
 
 def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function: an unknown keyword is an error that says the right one."""
+    """Decorate a public function: the error of an unknown keyword names the right one."""
 
     @functools.wraps(function)
     def hinting(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -135,7 +135,7 @@ class Child:
 
     Attributes:
         index: Its number in the job.
-        process: The process, which leads a process group of its own.
+        process: The process, which leads a separate process group.
         log: Its output.
     """
 

@@ -69,7 +69,7 @@ class DefinitionRules:
         """Set the gradient as a program: `rule(op)` returns cotangents by input slot.
 
         `op["x"]` is the variable of an input or output, `op.out_grad` the cotangent, `op.attrs`
-        has the attributes, and `op.wants("x")` tells whether a cotangent is needed.
+        has the attributes, and `op.wants("x")` is true if a cotangent is needed.
 
         Example:
             >>> import braces as br

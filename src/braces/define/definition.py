@@ -67,7 +67,7 @@ class OpDef:
         infer_rule: Output types from input types; by default they follow from `axes_rule` and
             `dtype_rule`, or from tracing the kernel.
         dtype_rule: Output dtypes from input dtypes; shapes then follow from the axes.
-        vjp_rule: A written gradient kernel, as an operator of its own.
+        vjp_rule: A written gradient kernel, as a separate operator.
         gradient_rule: A gradient written as a program; takes precedence over kernels.
         jvp_rule: A directional derivative written as a program.
         resolve_rule: Attributes resolved from the types of the inputs.

@@ -44,7 +44,7 @@ class Importer:
     Attributes:
         what: The name of the traced function, for messages.
         translation: The mapping between symbolic sizes of JAX and ours.
-        whole: The import options if the function becomes a program of its own.
+        whole: The import options if the function becomes a separate program.
         standing: The calls whose custom gradients are being built, with their results.
     """
 

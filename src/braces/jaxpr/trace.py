@@ -56,7 +56,7 @@ class TracedFunction:
         return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
 
     def append(self, inputs: Sequence[Value], whole: ProgramImport) -> list[Var]:
-        """Append its operators to a program of its own.
+        """Append its operators to a separate program.
 
         Args:
             inputs: Its arguments, leaf by leaf.

@@ -33,7 +33,7 @@ class Collective:
         operators: The paths of the operators that it was compiled from.
         types: Their types.
         sources: The first lines of the user's program that declared them.
-        axes: The mesh axes along which the participating devices lie.
+        axes: The mesh axes of the participating devices.
         group: Number of participating devices.
         span: Largest minus smallest device number of the group.
         bytes: Bytes per device and execution: of the result, or of the operand of a

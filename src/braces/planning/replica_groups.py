@@ -71,7 +71,7 @@ def _group_along(
 
 
 def axes_along(group: Sequence[int], mesh: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the mesh axes along which the devices of a group lie.
+    """Return the mesh axes of the devices of a group.
 
     Example:
         >>> axes_along((0, 2, 4, 6), {"data": 4, "model": 2})

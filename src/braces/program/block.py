@@ -52,7 +52,7 @@ class Block:
         return serde.body_to_desc(self.desc)
 
     def infer_shape(self, scope: Any = None) -> dict[str, Any]:
-        """Infer the type of every variable anew, from the values in `scope` where it has them.
+        """Infer the type of every variable again, from the values in `scope` where it has them.
 
         Returns:
             Name to type.

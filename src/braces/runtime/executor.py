@@ -482,7 +482,7 @@ class Executor(Hinted):
         forget_kernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Reduce to the settings: a copy, or an unpickled executor, compiles anew."""
+        """Reduce to the settings: a copy, or an unpickled executor, recompiles."""
         options = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
         return _again, options
 

@@ -110,7 +110,7 @@ class PlanCache:
         feeds: dict[str, Any],
         key: Any,
     ) -> tuple[Runnable, dict[str, Any]]:
-        """Return the plan for the sizes of a run, if passes asked for sizes."""
+        """Return the plan for the sizes of a run, if passes query sizes."""
         original = program.original
         plans, key = self.by_program[original][1], (original.version, *key[1:])
         runnable = self._fitting.find(

@@ -172,8 +172,9 @@ def first_difference(
 def _matched_arrays(left: PreparedRun, right: PreparedRun) -> list[tuple[Op, str, str]]:
     """Return corresponding arrays of the main blocks, in program order.
 
-    Fetches of the same name correspond, whatever computes them; they come last. An operator
-    whose inputs depend on operators without counterparts is replaced by the first of those.
+    Fetches of the same name correspond, independent of their operators; they come last. An
+    operator whose inputs depend on operators without counterparts is replaced by the first of
+    those.
     """
     bodies = [
         Plan.of(ready.program.definition, ready.fetches.values(), (DCE,)).body

@@ -5,8 +5,8 @@
     increment(X=i) -> i                         i is another variable from here on
 
 Names may be reassigned, also by nested blocks: the value of a name changes while operators are
-read in order. Errors are collected per operator and reading goes on, so that one message lists
-all of them.
+read in order. Errors are collected per operator and reading continues, so that one message
+lists all of them.
 """
 
 from __future__ import annotations

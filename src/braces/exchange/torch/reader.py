@@ -4,7 +4,7 @@
     aten.view.default(x, [n, 12]) -> y  y = reshape(x=x, shape=[batch, 12])
     cond(p, true_graph, false_graph)    a switch of two blocks
 
-Errors are collected per node and reading goes on, so that one message lists all of them.
+Errors are collected per node and reading continues, so that one message lists all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions with a data-dependent output size: `nonzero`, `compress`, `unique`, `as_size`.
 
-The size is a dimension with a name of its own. Compiled code has a capacity of a power of two,
+The size is a dimension with a new name. Compiled code has a capacity of a power of two,
 and masks the padding out of all results. Where that is impossible, and for `as_size`, the
 program is compiled once for each size that occurs. These functions are refused in loops, where
 the size would differ between iterations.

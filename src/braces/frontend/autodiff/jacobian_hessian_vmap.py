@@ -268,7 +268,7 @@ def vmap(
 
     It builds a loop over the batch elements. Therefore every construct is allowed in it and is
     differentiable: a `br.while_loop` has its own trip count for each element, a `br.cond` takes
-    its own branch, and random operators draw anew. When compiled, matrix products and
+    its own branch, and random operators draw new numbers. When compiled, matrix products and
     convolutions with an axis map are vectorized over the batch and leave the loop
     (`br.passes.vectorize_before`); the remaining operators run element by element.
 

@@ -146,8 +146,8 @@ class PlainBlock(SubBlock):
     def __call__(self, /, *given: Any, **named: Any) -> Any:
         """Call the block again on other inputs, with the same parameters.
 
-        Random operators draw anew. State updates continue from the values that the previous
-        call left.
+        Each call draws new random numbers. State updates continue from the values that the
+        previous call left.
 
         Args:
             *given: A value for each of `inputs`, in their order; or none.

@@ -152,7 +152,7 @@ class While:
     def __call__(self) -> Any:
         """Return the stacked outputs, one slice per iteration: one variable, or a tuple.
 
-        The leading axis is a dimension of its own, with a data-dependent size. Compiled code
+        The leading axis is a separate dimension, of data-dependent size. Compiled code
         has a capacity of a power of two, and masks the padding out of all results. Where that
         is impossible, the program is compiled once for each size that occurs.
         """

@@ -62,7 +62,7 @@ def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoRetur
 
 
 def _suggest(module: str, name: str, names: Iterable[str]) -> str:
-    """Suggest the home of a name, what stands for one of another library, or a close name."""
+    """Suggest the home of a name, its counterpart from another library, or a close name."""
     if name.lower() in names:
         return suggest(name, names)
     path = f"{module.removeprefix('br.')}.{name}"

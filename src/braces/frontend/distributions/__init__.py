@@ -9,8 +9,8 @@ Names, arguments and shapes are those of `torch.distributions`. Parameters are n
 or variables and broadcast to `batch_shape`. A draw of shape `s` is `[*s, *batch_shape,
 *event_shape]`; `log_prob` takes values that broadcast with that. Each method appends operators,
 as a plain block, where it is called: there is no state, and in a loop each iteration draws
-anew. Invalid parameters are errors if they are numbers. The values of variables are known in a
-run only; invalid ones give NaN.
+new numbers. Invalid parameters are errors if they are numbers. The values of variables are
+known in a run only; invalid ones give NaN.
 
 Values outside the support have a `log_prob` of -inf and a gradient of 0. A method without a
 closed form is an error, which names a Monte Carlo estimate. Draws are those of `br.random`, but

@@ -5,7 +5,7 @@
     br.optimizer.from_optax(optax.adafactor(1e-3))          # any other, also one of your own
 
 They are optax's. Each is traced once, at construction. Its arithmetic is then a part of the
-program: a block of its own, called `adam`, of ordinary operators, which can be read, pruned,
+program: a separate block, called `adam`, of ordinary operators, which can be read, pruned,
 edited, saved and differentiated like all others. The state of an optimizer consists of
 persistable variables:
 

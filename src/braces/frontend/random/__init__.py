@@ -3,9 +3,9 @@
 Random numbers have no hidden state. A program with random operators has one persistable
 variable, `random_state`: the seed of `Executor.init` and a counter of runs, incremented by each
 run. The bits of an operator are derived from this state, the operator's own number (from its
-name) and the iterations of the enclosing loops. So each run and each iteration draws anew, the
-same seed gives the same numbers, and pruning, moving or duplicating operators changes no other
-draw.
+name) and the iterations of the enclosing loops. So each run and each iteration draws new
+numbers, the same seed gives the same numbers, and pruning, moving or duplicating operators
+changes no other draw.
 
 Parameters are numbers, arrays or variables, with the names of `br.distributions`, which also
 has densities. Invalid numbers are errors. The values of variables are known at run time only:

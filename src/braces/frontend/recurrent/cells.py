@@ -6,7 +6,7 @@
         h.update(br.layers.gru_cell(net.add_input(x), h, name="enc"))
         net.add_output(h.next)
 
-A cell appends operators to the enclosing step, without a block of its own. `br.lstm` and the
+A cell appends operators to the enclosing step, without a separate block. `br.lstm` and the
 like are whole layers.
 """
 

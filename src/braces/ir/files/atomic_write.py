@@ -2,7 +2,7 @@
 
 All files that Braces writes are written by `replacing`. A new file has a temporary name,
 `.NAME.0123456789abcdef.braces-tmp`, beside the file that it replaces. It is locked while it is
-written. The kernel releases the lock when the writer dies, for whatever reason. The next writer
+written. The kernel releases the lock when the writer dies, for any reason. The next writer
 in the folder thus recognizes abandoned files and removes them.
 """
 

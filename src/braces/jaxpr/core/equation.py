@@ -42,7 +42,7 @@ class UnsupportedEquation:
 
 @dataclass(frozen=True)
 class ProgramImport:
-    """The import of a function as a program of its own.
+    """The import of a function as a separate program.
 
     Functions under `jit` stay blocks, operators record their source lines, and problems are
     collected so that one message lists all of them.

@@ -87,5 +87,5 @@ def record_code(state: RunStatus, site: str, wrong: Any) -> RunStatus:
 
 
 def record_failure(state: RunStatus, site: str, wrong: Any) -> RunStatus:
-    """Return the state with a failure, unless something failed before."""
+    """Return the state with a failure, unless an earlier check failed."""
     return record_code(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))

@@ -14,7 +14,7 @@ block. It counts its runs for each key, which is the tuple of sizes that the ker
 `FusionTable` is this state machine. A second one is for the block of a loop that is one trace:
 `run_between` fuses it with the functions of the construct before and after it.
 
-In a fused call each kernel is a computation of its own (`Kernel.inner`), compiled with the
+In a fused call each kernel is a separate computation (`Kernel.inner`), compiled with the
 options that it has alone, so the results have the same bits. Values without later readers are
 not returned.
 

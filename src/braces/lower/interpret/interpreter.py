@@ -277,7 +277,7 @@ class OpFrame:
         return size_number(size, self.interpreter.sizes)
 
     def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
-        """Run a sub-block in a scope of its own."""
+        """Run a sub-block in a separate scope."""
         interpreter, trip = self.interpreter, self.trips.get(label, 0)
         self.trips[label] = trip + 1
         here = f"{self.path}/{self.op.name}/{label}[{trip}]".lstrip("/")

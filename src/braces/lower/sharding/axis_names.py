@@ -102,7 +102,7 @@ def _propagate_links(
 
 
 def _record_axes(infos: Mapping[str, VarInfo], name: str, axes: AxisNames) -> None:
-    """Record the axis names of a value without own ones."""
+    """Record the axis names of a value that has none."""
     assert isinstance(infos, dict)
     info = infos.get(name)
     if info is not None and not info.axes and any(axes):

@@ -3,7 +3,7 @@
 XLA's partitioner gathers the whole operand of some batched operations on every device, and
 gives the operation a memory layout that the CPU does not accept. It aborts the process if an
 axis of one batch element is sharded. `INNER` maps primitives with one operand and one result to
-the number of trailing axes that one element has. JAX's `custom_partitioning` tells the
+the number of trailing axes that one element has. JAX's `custom_partitioning` informs the
 partitioner that these axes are replicated, and that all others may be sharded.
 """
 

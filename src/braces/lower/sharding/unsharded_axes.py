@@ -31,7 +31,7 @@ def _axes_of_convolution(equation: Traced) -> list[Axes]:
     """Return the axes of both operands and of the result of a convolution of JAX.
 
     With window dilation, or padding that crops, the spatial axes are unsharded. With groups, so
-    are the axes along which the groups lie.
+    are the axes of the groups.
     """
     params = equation.params
     specs = params["dimension_numbers"]

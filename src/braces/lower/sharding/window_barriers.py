@@ -4,7 +4,7 @@ If an axis is sharded, XLA's partitioner extends the shard of each device by the
 entries that a window needs, with the padding value at both ends. It caches the extended operand
 by the operand and the window, but not by the padding value: a second window of the same operand
 gets the padding of the first. So the operands of each kernel that pads are behind an
-optimization barrier of its own, which makes them distinct operands. Copies do not suffice, nor
+separate optimization barrier, which makes them distinct operands. Copies do not suffice, nor
 does a second identical barrier, which XLA merges with the first.
 """
 

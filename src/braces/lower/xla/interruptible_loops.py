@@ -1,4 +1,4 @@
-"""Interruptible loops: compiled loops that ask Python at intervals whether to continue.
+"""Interruptible loops: compiled loops that call Python at intervals to check for cancellation.
 
 A loop without a known trip count runs in pieces. At the end of each piece it calls the FFI
 target of `braces.lower.interrupt.run_handle` with its iteration, the number of the run's handle

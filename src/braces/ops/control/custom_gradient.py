@@ -136,7 +136,7 @@ class CustomGradientOp(BlockOp):
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
-        """Drop values read by nobody and not by the gradient; their cotangents are zero."""
+        """Drop unused values that the gradient does not read; their cotangents are zero."""
         if live.isdisjoint(op.binds()):
             return None
         view = CustomGradientView.of(op)

@@ -313,7 +313,7 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
 
         out[i] = min(max(x[i], min), max)
 
-    The gradient passes where x lies in the closed interval.
+    The gradient passes where x is in the closed interval.
 
     Attributes:
         min: The lower end; `None` for none.

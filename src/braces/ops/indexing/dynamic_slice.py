@@ -1,6 +1,6 @@
 """Slices with data-dependent start indices, and their update: dynamic slices.
 
-Start indices are clamped so that the slice lies within the array, as in JAX and XLA. `br.take`
+Start indices are clamped so that the slice is within the array, as in JAX and XLA. `br.take`
 and slices check that indices are in range instead.
 """
 
@@ -122,7 +122,7 @@ def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
 
     Inputs:
         x: any[*shape].
-        starts: int[]. One for each axis: the start of the slice, clamped so that the slice lies
+        starts: int[]. One for each axis: the start of the slice, clamped so that the slice is
             within the array.
 
     Attributes:
@@ -158,7 +158,7 @@ def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Indices) -> Tensor:
     Inputs:
         x: any[*shape].
         update: any, of the rank of `x`; no axis is larger than that of `x`.
-        starts: int[]. One for each axis: the start of the slice, clamped so that the slice lies
+        starts: int[]. One for each axis: the start of the slice, clamped so that the slice is
             within the array.
 
     Outputs:

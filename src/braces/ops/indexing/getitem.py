@@ -8,7 +8,7 @@
 | several of them | `gather_nd` |
 
 Slices with known bounds are clipped, as in Python: `x[:3]` of `f32[b]` has size `min(b, 3)`.
-Symbolic bounds must lie within the axis, which is checked at run time: `x[:t]` has size `t`. A
+Symbolic bounds must be within the axis, which is checked at run time: `x[:t]` has size `t`. A
 bound such as `-t` counts from the end, any other symbolic bound from the front. With variables
 as indices, the order of the result axes is NumPy's.
 """

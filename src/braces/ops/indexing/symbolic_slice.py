@@ -1,7 +1,7 @@
 """Slices along one axis with symbolic start or size: `window`.
 
 Slices with known bounds are clipped to the axis, as in Python. A window is not clipped; it is
-an error at run time if it does not lie within the axis. So `x[:t]` of `f32[512]` is `f32[t]`,
+an error at run time if it is out of bounds. So `x[:t]` of `f32[512]` is `f32[t]`,
 and it fits other arrays of size `t`.
 """
 
@@ -129,7 +129,7 @@ OUTSIDE = "A slice with symbolic bounds, or an index, is out of range."
 def window_outside(
     x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
-    """Run-time check: the window does not lie within the axis."""
+    """Run-time check: the window is out of bounds."""
     return (
         window_position(x.shape[axis], as_number(start), as_number(size), from_end)[0] is None
     )
@@ -263,7 +263,7 @@ def infer_window_add(
 def window_add_outside(
     x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
-    """Run-time check: the window does not lie within the axis."""
+    """Run-time check: the window is out of bounds."""
     return (
         window_position(x.shape[axis], as_number(start), update.shape[axis], from_end)[0]
         is None

@@ -38,7 +38,7 @@ from braces.ops.common.rules import AddInto, Backward
 
 OUT_OF_RANGE = "An index is out of range."
 IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-"""Options of JAX's indexing for positions that are known to lie within the axis."""
+"""Options of JAX's indexing for positions that are known to be in bounds."""
 
 # ---- indices ---------------------------------------------------------------------------------
 

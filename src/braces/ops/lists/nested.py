@@ -40,7 +40,7 @@ from braces.ops.lists.stack import ListBuffer, Stack, resize_buffer
 
 EXTEND, SPLIT = "list_extend", "list_split"
 OWN_CAPACITY_SLOT = {EXTEND: "values", SPLIT: "values"}
-"""The slot whose list has a capacity of its own, often far smaller than that of the other."""
+"""The slot whose list has a separate capacity, often far smaller than that of the other."""
 
 
 def extended_list_axes(types: Types, attrs: Attrs) -> AxisMap:

@@ -81,7 +81,7 @@ class OpCost:
         runs: Number of executions.
         cost: Cost of all executions; for an operator with blocks, of all operators in them.
         owns_blocks: Whether it owns blocks.
-        told: Whether its definition counts its operations; if not, one is counted for each
+        told: Whether its definition has an operation count; if not, one is counted for each
             element of its results.
     """
 

@@ -122,7 +122,7 @@ def backward_slice(table: SymbolTable, names: Iterable[str]) -> list[Op]:
 
 
 def is_differentiable_path(table: SymbolTable, name: str) -> bool:
-    """Return whether a visible variable depends on something that gradients can be taken of.
+    """Return whether a visible variable depends on a differentiable variable.
 
     That is data, trainable parameters, and the parameters of blocks.
     """

@@ -52,7 +52,7 @@ class OpJvpContext(OpContext):
 
     @property
     def is_separate(self) -> bool:
-        """True if the tangents need an operator of their own."""
+        """True if the tangents require a separate operator."""
         return self._is_separate
 
     def jvp(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
@@ -233,7 +233,7 @@ def jvp(
         out[i] = sum over inputs x: (d targets[i] / dx) tangent of x
 
     Args:
-        targets: Variables, or their names; a single one stands for a list of it.
+        targets: Variables, or their names; a single variable is a list of length 1.
         inputs: Variables to differentiate with respect to, or their names.
         tangents: The direction: one variable of the same type for each input.
 

@@ -45,7 +45,7 @@ def gradients(
     Gradients are zero if no target depends on the input. Taken names get a number: `w_grad_0`.
 
     Args:
-        targets: Variables of the main block or their names; a single one stands for a list.
+        targets: Variables of the main block or their names; a single one is a list of length 1.
         inputs: Likewise; differentiable.
         target_gradients: One cotangent for each target, likewise; ones for `None`.
 
@@ -87,7 +87,7 @@ def jvp(
     Tangents are zero if the target depends on no input. Taken names get a number.
 
     Args:
-        targets: Variables of the main block or their names; a single one stands for a list.
+        targets: Variables of the main block or their names; a single one is a list of length 1.
         inputs: Likewise, to differentiate with respect to.
         tangents: Likewise, the direction: one for each input.
 

@@ -253,7 +253,7 @@ def gradients(
     Custom gradients (`br.custom_gradient`) are used where present.
 
     Args:
-        targets: Variables, of any shape; a single one stands for a list of it.
+        targets: Variables, of any shape; a single variable is a list of length 1.
         inputs: Variables, differentiable and visible at the targets. A name or a declaration,
             as in `program.vars`, stands for its variable, here and there.
         target_gradients: One cotangent for each target, of its type; ones for `None`.

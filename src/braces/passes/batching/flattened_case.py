@@ -10,8 +10,8 @@
 
 The batch axis of all iterations is their concatenation. Results are the same if each operator
 is pointwise along the batch axis, or is an additive reduction of it. A value without batch axis
-is then the sum over all iterations. Axis maps tell the batch axis; attributes that are shapes
-get the new size there.
+is then the sum over all iterations. Axis maps determine the batch axis; attributes that are
+shapes get the new size there.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ No executor runs this pass by default. Reverse mode applies it to the loops that
 differentiates: values before a loop are no residuals of each iteration, and need a single
 gradient.
 
-While a block is built, `move_before` moves only the values that its construct asks for: for
+While a block is built, `move_before` moves only the values that its construct requires: for
 example the initial value of a memory, computed by a user in the block.
 """
 

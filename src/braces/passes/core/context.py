@@ -5,7 +5,7 @@
 
 A program has symbolic sizes and is planned before any of them is fed. A pass whose decision
 depends on sizes queries them here. The answers are stored with the plan. A run with other sizes
-reuses the plan if all answers are the same, and gets a plan of its own otherwise. Unknown sizes
+reuses the plan if all answers are the same, and gets a separate plan otherwise. Unknown sizes
 count as 1.
 """
 

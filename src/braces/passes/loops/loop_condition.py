@@ -29,7 +29,7 @@ def extract_condition(body: Body, name: str) -> tuple[Body, Body]:
 
     Args:
         body: The body, with the iteration index as its first parameter.
-        name: The variable of it that tells whether the loop continues.
+        name: The variable of it that determines whether the loop continues.
 
     Raises:
         ProgramError: If the condition draws random numbers or reads the iteration index.

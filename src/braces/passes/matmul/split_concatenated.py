@@ -16,7 +16,7 @@ part of it. `vectorize_after` moves the other part, and unread parts are not com
     p: f32[b,3] = getitem(x=y) {…}       ->   q: f32[b,4] = matmul(x=d, y=v1)
     q: f32[b,4] = getitem(x=y) {…}
 
-In a partitioned branch of the step, `fission` then gives movable parts a branch of their own.
+In a partitioned branch of the step, `fission` then gives movable parts a separate branch.
 
 The other operand of a product must be loop-invariant. If no part could leave the loop, nothing
 is split. Results are the same up to the order of additions.

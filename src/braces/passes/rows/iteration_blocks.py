@@ -9,9 +9,9 @@
           return s } ]
       …
 
-Both can tell which operators leave the loop in the end. `vectorize_before` and
+Both can determine which operators leave the loop in the end. `vectorize_before` and
 `vectorize_after` move operators of the body. They move operators of the branch once `fission`
-has put them into a branch of their own.
+has put them into a separate branch.
 """
 
 from __future__ import annotations

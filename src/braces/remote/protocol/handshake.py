@@ -62,7 +62,7 @@ def admit(link: socket.socket, key: bytes) -> bool:
 
 
 def welcome(link: socket.socket, reason: str = "") -> None:
-    """Tell an authenticated client that it is accepted, or the reason why not.
+    """Send the acceptance, or the reason for a refusal, to an authenticated client.
 
     Raises:
         OSError: If the connection broke, or the client exceeds the time limit.

@@ -30,7 +30,7 @@ LOGGER = logging.getLogger("braces")
 class Server:
     """A worker that listens at an address of this machine: `braces worker` as an object.
 
-    Each client has a program, values and a thread of its own. Programs of clients are verified
+    Each client has a program, values and a separate thread. Programs of clients are verified
     and run; no code is accepted, and nothing is kept after a disconnect.
 
     Args:

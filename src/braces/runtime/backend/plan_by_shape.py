@@ -59,7 +59,7 @@ class PlanByShape:
 
 
 def bind_asked_sizes(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> Sizes:
-    """Return the dimensions of a run that passes asked for, as far as shapes determine them."""
+    """Return the dimensions of a run that passes query, as far as shapes determine them."""
     return _bind_shapes(plan, _get_shapes(plan, feeds, scope))
 
 

@@ -161,7 +161,7 @@ class CapacityEstimates:
         return exact | {name: self.rows[name].size for name in rounded}
 
     def key(self, rounded: Iterable[str]) -> tuple[int, ...]:
-        """Return a cache key that differs if code must be compiled anew."""
+        """Return a cache key that differs if recompilation is necessary."""
         if not self.rooms and not self.rows:
             return ()
         return (*self.capacities().values(), *self.sizes(rounded).values())

@@ -172,7 +172,7 @@ class Plan:
 
     @cached_property
     def telling(self) -> tuple[dict[str, VarInfo], dict[str, VarInfo]]:
-        """Data and states with dimensions that passes asked for."""
+        """Data and states with dimensions that passes query."""
         if not self.answers:
             return {}, {}
         dim_names = set[str]().union(*(question.names for question in self.answers))

@@ -282,7 +282,7 @@ def _collect_measured(
 
 
 def _note_fused(works: Mapping[Key, OpTime], ops: Mapping[OpLocation, Op]) -> list[str]:
-    """Return notes about operators without a time of their own."""
+    """Return notes about operators without a separate time."""
     seen_places = {place for key in works for place in key}
     untimed = [place for place in ops if place not in seen_places]
     notes = []

@@ -2,7 +2,7 @@
 
 The time of a fusion counts for all of its operators together, because it cannot be divided. The
 same holds for loops that XLA compiled as one instruction. If the instructions within a loop or
-a branch have times of their own, its own time is the remainder.
+a branch have separate times, its own time is the remainder.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def scatter_along(x: Var, indices: Var, updates: Var, axis: int, reduction: str)
 
 
 def scatter_nd(x: Var, updates: Var, indices: Sequence[Var], reduction: str) -> Var:
-    """Scatter by an index array for each leading axis; a sum has an operator of its own."""
+    """Scatter by an index array for each leading axis; a sum has a separate operator."""
     if reduction == "add":
         return ops.scatter_nd_add(x, updates, indices)
     return ops.scatter_nd(x, updates, indices, reduction=reduction)

@@ -1,8 +1,9 @@
 """Assume that symbolic sizes are equal where a model needs them to be, and check it per run.
 
 A net that halves an image five times, doubles it again and adds both is valid only if the
-height is a multiple of 32. The model does not say so. The reader therefore assumes that both
-sizes are equal, and each run checks the assumption before it computes (`br.ensure_shape`).
+height is a multiple of 32. The model does not declare this constraint. The reader therefore
+assumes that both sizes are equal, and each run checks the assumption before it computes
+(`br.ensure_shape`).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def from_onnx(
     """Convert an ONNX model to a program, and return the values of its parameters.
 
     Every node becomes a few operators, with names derived from those of the model. `Loop`,
-    `Scan` and `If` become loops and branches with blocks of their own, and a call of a function
+    `Scan` and `If` become loops and branches with separate blocks, and a call of a function
     of the model becomes a plain block. Initializers of float dtypes with axes become trainable
     parameters; values computed from shapes alone become sizes. An axis of an input called `N`
     becomes a symbolic size `N`.
@@ -61,8 +61,8 @@ def from_onnx(
             inputs, with `None` for one without an example. If sizes or indices that must be
             known depend on an input, it becomes a constant of that value instead of a feed.
 
-    A training step that `br.to_onnx` wrote with `updates=True` is one again: a run gives the
-    next values of what it updates.
+    A training step that `br.to_onnx` wrote with `updates=True` remains a training step: a run
+    gives the next values of the updated variables.
 
     Returns:
         The program, whose `feeds` and `fetches` are in the order of the model's inputs and

@@ -5,7 +5,7 @@
     Gelu(y) -> z           the function body that ONNX defines, inline
     mine.layer(z) -> u     a plain block `layer`, if the model defines that function
 
-Errors are collected per node and reading goes on, so that one message lists all of them.
+Errors are collected per node and reading continues, so that one message lists all of them.
 """
 
 from __future__ import annotations

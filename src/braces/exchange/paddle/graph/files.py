@@ -49,7 +49,7 @@ class Files:
 
     Attributes:
         program: The program file.
-        arrays: The combined file of arrays; `None` if each has a file of its own.
+        arrays: The combined file of arrays; `None` if each has a separate file.
     """
 
     program: Path

@@ -1,7 +1,7 @@
 """The registry of conversion rules, by aten operator.
 
 A rule is a function with the operator's arguments: variables, numbers and sizes in, variables
-out. An overload has a rule of its own, as `max.dim`, if it differs from the others. Python
+out. An overload has a separate rule, as `max.dim`, if it differs from the others. Python
 functions and control flow are listed under `python`.
 """
 

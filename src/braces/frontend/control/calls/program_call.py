@@ -62,9 +62,9 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
     with different names have separate parameters. Initializers are copied, so `Executor.init`
     initializes them in the same way; `scope.update(values, prefix="NAME/")` sets other values.
 
-    A call does everything that a run of the program does, updates such as running statistics
-    included. With `fetch=` it does what `br.prune` leaves: it computes those variables and
-    updates nothing else. Random operators draw anew in each call.
+    A call has all effects of a run of the program, including updates of running statistics.
+    With `fetch=` the program is pruned first, as by `br.prune`: only those variables are
+    computed, without other updates. Each call draws new random numbers.
 
     Args:
         program: The program to call; not the one that is being built.

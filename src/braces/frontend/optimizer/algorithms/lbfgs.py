@@ -31,7 +31,7 @@ def lbfgs(
     where H approximates the inverse Hessian from the last differences of parameters and
     gradients, and s comes from a line search for the Wolfe conditions. The search is a loop
     with a condition, in the program, that recomputes the loss and its gradient in each
-    iteration. Losses may have loops of their own. Use it for full-batch losses: random
+    iteration. Losses may have loops. Use it for full-batch losses: random
     operators that depend on the parameters are refused.
 
     States: `count`, `params`, `updates`, `diff_params_memory`, `diff_updates_memory`,

@@ -52,7 +52,7 @@ class Frame(Protocol):
         ...
 
     def run(self, label: str, body: Body, arguments: Sequence[Value]) -> list[Value]:
-        """Run a sub-block in a scope of its own and return its results."""
+        """Run a sub-block in a separate scope and return its results."""
         ...
 
     def run_between(
@@ -160,7 +160,7 @@ class Lowering(Protocol):
     ) -> Carry:
         """Run `step` while `check` holds; carry: iteration index, any pytree, run state.
 
-        A cancelled run leaves the loop. `endless` says that the trip count is unknown when the
+        A cancelled run leaves the loop. `endless` means that the trip count is unknown when the
         loop begins.
         """
         ...
@@ -207,7 +207,7 @@ class Interface:
 
 
 ForwardDependence: TypeAlias = Callable[[Body, Set[str]], set[str]]
-"""Forward dependence: all names of a block that depend on the given ones, these included."""
+"""Forward dependence: all names of a block that depend on the given names, including these."""
 DeadCodeElimination: TypeAlias = Callable[[Body, Sequence[str]], Body]
 """Dead code elimination: the block reduced to the operators that some results need."""
 

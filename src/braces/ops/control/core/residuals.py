@@ -18,8 +18,8 @@ A loop saves in three ways; `ops/control/loop/residuals.py` shows the programs. 
     read by the gradient: x, a, b, d
     SAVE: a, d    AVAILABLE: x    RECOMPUTE: k = full()  b = multiply(a, k)
 
-Nothing is saved in order to recompute something else: `d` would need `c`, so `d` itself is
-saved. So rematerialization never increases memory. An operator is cheap independent of the
+No value is saved only for the recomputation of another one: `d` would need `c`, so `d` itself
+is saved. So rematerialization never increases memory. An operator is cheap independent of the
 target: reading a saved value costs more than the few operations that compute it.
 
 A gradient that returns the remainder of a residual list reads more values than its results

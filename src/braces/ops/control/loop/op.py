@@ -55,7 +55,7 @@ from braces.ops.lists.stack import INDEX_TYPE
 def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: iterations depend on each other, all else is mapped by the body.
 
-    The last iterations can be left out: then the loop receives the number of valid ones.
+    The last iterations can be omitted: then the loop receives the number of valid ones.
     """
     del attrs
     sliced = with_leading_axis("trip", types.get("sliced", ()), "slice")

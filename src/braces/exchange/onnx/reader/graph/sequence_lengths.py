@@ -3,7 +3,7 @@
     ys, zs = loop(init=[list_empty(), list_empty()])     both as long as the trip count
     list_stack(ys), list_stack(zs)                       f32[values], f32[values]
 
-A length is a sum of numbers, sizes, and run-time numbers, each with a name of its own.
+A length is a sum of numbers, sizes, and run-time numbers, each with a separate name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The registry of conversion rules, by ONNX operator.
 
-A rule takes a node and builds its outputs with operators. Versions differ little: rules ask
+A rule takes a node and builds its outputs with operators. Versions differ little: rules query
 `node.version` where they do. Operators that ONNX defines as functions need no rule.
 """
 

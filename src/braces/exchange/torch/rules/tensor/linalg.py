@@ -1,7 +1,7 @@
 """Rules of linear algebra: decompositions and linear systems.
 
 Extra outputs of torch for its own gradient, and its error codes, are empty or zero: our
-operators have gradients of their own, and singular matrices give NaN.
+operators have separate gradients, and singular matrices give NaN.
 """
 
 from __future__ import annotations
