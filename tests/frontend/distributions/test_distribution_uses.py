@@ -485,3 +485,9 @@ def test_an_error_says_which_distribution_it_is_of() -> None:
     with br.Program(), pytest.raises(ProgramError) as caught:
         D.Normal(0.0, -1.0)
     assert "at: Normal, at " in str(caught.value)
+
+
+@pytest.mark.parametrize("moment", ["mean", "variance", "stddev", "mode"])
+def test_an_error_of_a_moment_names_the_moment_as_its_place(moment: str) -> None:
+    with br.Program(), pytest.raises(DTypeError, match=f"(?m)^  at: {moment}, at "):
+        getattr(D.Normal(dtype="int32"), moment)

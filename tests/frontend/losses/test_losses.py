@@ -314,3 +314,13 @@ def test_what_does_not_fit_is_refused_at_the_users_line(
             build(x, y, short)
         assert prog.to_bytes() == before
     assert "test_losses.py" in str(refused.value.at)
+
+
+@pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "huber_loss", "kl_div_loss", "smooth_l1_loss"]
+)
+def test_an_error_of_a_reduction_names_the_loss_as_its_place(loss: str) -> None:
+    with br.Program():
+        x = br.data("x", [2])
+        with pytest.raises(br.ProgramError, match=f"(?m)^  at: {loss}, at "):
+            getattr(br if loss in dir(br) else br.losses, loss)(x, x, reduction="avg")

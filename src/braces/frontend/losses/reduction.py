@@ -11,7 +11,6 @@ from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import transactional
 from braces.ops.common.rules import axis_index, float_dtype, promote
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -31,7 +30,6 @@ def reduce_operator_loss(
     return _reduce(op_type, reduction, name, lambda: emit(op_type, *operands, **attrs))
 
 
-@transactional
 def _reduce(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
     check_reduction(what, reduction)
     return emit(reduction, losses(), name=name)

@@ -19,7 +19,6 @@ from braces.frontend.losses.reduction import (
     reduce_operator_loss,
     to_equal_shapes,
 )
-from braces.keywords import hint_keywords
 
 __all__ = [
     "absolute_error",
@@ -35,7 +34,7 @@ __all__ = [
 # ---- differences -----------------------------------------------------------------------------
 
 
-@hint_keywords
+@transactional
 def squared_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -57,7 +56,7 @@ def squared_error(
     )
 
 
-@hint_keywords
+@transactional
 def absolute_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -79,7 +78,7 @@ def absolute_error(
     )
 
 
-@hint_keywords
+@transactional
 def huber_loss(
     prediction: Operand,
     target: Operand,
@@ -174,7 +173,7 @@ def log_cosh_loss(
 # ---- distributions ---------------------------------------------------------------------------
 
 
-@hint_keywords
+@transactional
 def kl_div_loss(
     log_prediction: Operand,
     target: Operand,

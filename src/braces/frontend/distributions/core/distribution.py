@@ -185,21 +185,25 @@ class Distribution(ABC):
     # ---- moments -----------------------------------------------------------------------------
 
     @property
+    @transactional
     def mean(self) -> Var:
         """The mean, [*batch_shape, *event_shape]; NaN or inf if undefined."""
         return self._require_whole("mean")
 
     @property
+    @transactional
     def variance(self) -> Var:
         """The variance, [*batch_shape, *event_shape]; NaN or inf if undefined."""
         return self._require_whole("variance")
 
     @property
+    @transactional
     def stddev(self) -> Var:
         """The square root of the variance."""
         return self._require_whole("stddev")
 
     @property
+    @transactional
     def mode(self) -> Var:
         """The value of largest density or probability, [*batch_shape, *event_shape]."""
         return self._require_whole("mode")
@@ -213,7 +217,6 @@ class Distribution(ABC):
         """
         return self._block("entropy", lambda: self._expand_to("entropy", self.batch_shape))
 
-    @transactional
     def _require_whole(self, what: str) -> Var:
         shape = (*self.batch_shape, *self.event_shape)
         return self._block(what, lambda: self._expand_to(what, shape))
