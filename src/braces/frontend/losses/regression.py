@@ -15,6 +15,7 @@ from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.losses.reduction import (
     Reduction,
     check_at_least,
+    check_reduction,
     compose_loss,
     reduce_operator_loss,
     to_equal_shapes,
@@ -137,6 +138,7 @@ def smooth_l1_loss(
         ProgramError: If `beta` is negative.
     """
     check_at_least("smooth_l1_loss", 0, beta=beta)
+    check_reduction("smooth_l1_loss", reduction)
     if beta == 0:
         return absolute_error(prediction, target, reduction=reduction, name=name)
     huber = huber_loss(prediction, target, beta, reduction=reduction)
