@@ -94,7 +94,7 @@ def clients(server: br.remote.Server) -> int:
 
 def sessions() -> int:
     """How many threads of this process serve connections."""
-    return sum(thread.name.endswith("(_meet)") for thread in threading.enumerate())
+    return sum(thread.name == "braces-client" for thread in threading.enumerate())
 
 
 def close_by_reset(connection: socket.socket) -> None:
@@ -126,6 +126,16 @@ def test_a_client_that_leaves_during_a_run_frees_its_slot_and_ends_the_run(
             assert eventually(lambda: clients(server) == 0)
             assert eventually(lambda: sessions() < before)
         assert "disconnected during a run" in caplog.text
+
+
+def test_a_closed_server_has_ended_the_runs_and_threads_of_its_clients(mode: str) -> None:
+    with ExitStack() as stack:
+        with listening() as server:
+            connection = stack.enter_context(guest(server))
+            begin(connection, endless_run(mode))
+            time.sleep(0.3)
+            assert sessions() == 1
+        assert sessions() == 0
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(MOST_CLIENTS, marks=pytest.mark.thorough)])

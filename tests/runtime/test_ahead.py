@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +16,8 @@ import pytest
 
 import braces as br
 from braces.errors import FeedError, ProgramError
+from braces.runtime import prefetch
+from braces.runtime.prefetch import end_producers
 
 pytestmark = pytest.mark.unoptimized
 
@@ -163,3 +168,55 @@ def test_what_cannot_be_read_one_by_one_is_refused_at_once() -> None:
     with pytest.raises(ProgramError, match="expected a program, got"):
         exe.feeds([], prog)  # pyright: ignore[reportArgumentType]
     assert not reading()
+
+
+ABANDONED = """
+import numpy as np
+import braces as br
+with br.Program() as prog:
+    total = br.sum(br.data("x", ["b", 256]))
+exe, scope = br.Executor(), br.Scope()
+batches = ({"x": np.ones((4096, 256), "float32")} for _ in range(1000))
+for feed in exe.feeds(prog, batches):
+    exe.run(prog, scope, feed, total)
+    break
+"""
+
+
+@pytest.mark.thorough
+def test_feeds_that_are_open_do_not_abort_the_end_of_a_process() -> None:
+    for _ in range(12):
+        ended = subprocess.run(
+            [sys.executable, "-c", ABANDONED], capture_output=True, text=True
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_open_feeds_are_stopped_at_the_end_of_a_process() -> None:
+    prog, _ = summing()
+    feeds = br.Executor().feeds(prog, batches(100))
+    next(feeds)
+    assert len(reading()) == 1
+    end_producers()
+    assert not reading()
+    feeds.close()
+
+
+def test_an_iterator_that_waits_does_not_hold_up_the_end_of_a_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prefetch, "EXIT_WAIT_S", 0.1)
+    waits = threading.Event()
+
+    def endless() -> Iterator[dict[str, Any]]:
+        yield from batches(1)
+        waits.wait()
+
+    feeds = br.Executor().feeds(summing()[0], endless())
+    next(feeds)
+    begun = time.monotonic()
+    end_producers()
+    assert time.monotonic() - begun < 30
+    assert len(reading()) == 1
+    waits.set()
+    feeds.close()

@@ -7,14 +7,16 @@ the same buffer.
 
 from __future__ import annotations
 
+import atexit
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeAlias, final
-from weakref import finalize
+from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
 
@@ -56,6 +58,7 @@ class Feeds:
         work = copy_context().run, _produce_feeds, shelf, read, ready
         self._thread = Thread(target=work[0], args=work[1:], name="braces feeds", daemon=True)
         self._thread.start()
+        _PRODUCERS[self._thread] = shelf
 
     def __iter__(self) -> Self:
         return self
@@ -82,6 +85,25 @@ class Feeds:
         """
         self._stop()
         self._thread.join()
+
+
+_PRODUCERS = WeakKeyDictionary[Thread, "_PrefetchQueue"]()
+"""The queues of the threads that produce feeds."""
+EXIT_WAIT_S = 2.0
+
+
+@atexit.register
+def end_producers() -> None:
+    """Stop all producers when the process ends, and wait briefly for their current batch.
+
+    Python stops daemon threads then, and one that JAX is moving an array in would abort the
+    process. A producer that waits for its iterator does no harm.
+    """
+    producers, end = list(_PRODUCERS.items()), monotonic() + EXIT_WAIT_S
+    for _, shelf in producers:
+        shelf.close()
+    for thread, _ in producers:
+        thread.join(max(0.0, end - monotonic()))
 
 
 def _get_iterator(batches: Any) -> Iterator[Any]:

@@ -27,7 +27,7 @@ def built(case: str) -> tuple[br.Program, list[Any], dict[str, Any]]:
             cross = br.multi_head_attention(x, 2, seen, mask=kept[:, None], name="cross")
             return prog, [own, cross], {"kept": TORCH["attention.kept"]}
         given: Any = {"norm_first": case == "pre_norm"}
-        given["activation"] = "gelu" if given["norm_first"] else "relu"
+        given["act"] = "gelu" if given["norm_first"] else "relu"
         n, m = (br.data(name, ["b"], dtype="int32") for name in ("n", "m"))
         outs = [
             br.layers.transformer_encoder_layer(x, 2, 12, lengths=n, name="enc", **given),

@@ -8,6 +8,8 @@ import struct
 from collections import deque
 from functools import partial
 from threading import Event, Lock, Thread
+from time import monotonic
+from weakref import WeakSet
 
 from braces.cluster.host_addresses import join_address
 from braces.errors import ProgramError, RemoteError, as_record
@@ -22,6 +24,8 @@ MOST_UNAUTHENTICATED = 64
 """The largest number of unauthenticated connections; beyond it the oldest is closed."""
 STALL_S = 60.0
 """The longest time without progress of a client within a message."""
+STOP_S = 2.0
+"""The longest wait for the threads of clients when the server is closed."""
 _PAUSE_S = 0.05
 
 LOGGER = logging.getLogger("braces")
@@ -61,6 +65,8 @@ class Server:
         self._lock = Lock()
         self._strangers = deque[socket.socket]()
         self._clients = set[socket.socket]()
+        self._threads = WeakSet[Thread]()
+        self._sessions = set[Session]()
         self._departures = DisconnectMonitor()
 
     def serve(self) -> None:
@@ -77,9 +83,17 @@ class Server:
                 if len(self._strangers) > MOST_UNAUTHENTICATED:
                     reset(self._strangers.popleft())
             try:
-                Thread(target=self._meet, args=(connection,), daemon=True).start()
+                self._start_thread(connection)
             except RuntimeError:  # the system has no more threads
                 self._forget(connection)
+
+    def _start_thread(self, connection: socket.socket) -> None:
+        thread = Thread(
+            target=self._meet, args=(connection,), name="braces-client", daemon=True
+        )
+        thread.start()
+        with self._lock:
+            self._threads.add(thread)
 
     def _meet(self, connection: socket.socket) -> None:
         """Authenticate and serve a connection."""
@@ -123,12 +137,16 @@ class Server:
         link, session = Link(connection, STALL_S), Session()
         leave = partial(self._let_go, connection, client, session)
         try:
+            with self._lock:
+                self._sessions.add(session)
             while not session.cancelled.is_set():
                 request = link.receive()
                 with self._departures.noticed(connection, leave):
                     answer = session.answer(request)
                 _answer(link, answer)
         finally:
+            with self._lock:
+                self._sessions.discard(session)
             session.close()
             link.close()
 
@@ -140,13 +158,23 @@ class Server:
         LOGGER.warning("%s disconnected during a run, which is cancelled.", client)
 
     def close(self) -> None:
-        """Stop listening, and close all connections."""
+        """Stop listening, cancel all runs, and close all connections.
+
+        Waits briefly for the threads of clients: the end of a process aborts in a daemon thread
+        that releases arrays of JAX.
+        """
         self._closed.set()
         close_socket(self._listener)
         with self._lock:
             for connection in (*self._strangers, *self._clients):
                 close_socket(connection)
+            for session in self._sessions:
+                session.cancelled.set()
+            threads = list(self._threads)
         self._departures.close()
+        end = monotonic() + STOP_S
+        for thread in threads:
+            thread.join(max(0.0, end - monotonic()))
 
     def __enter__(self) -> Server:
         return self
