@@ -47,7 +47,7 @@ os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
 
 
 def pytest_configure() -> None:
-    """What tests compare is counted, in each worker of xdist for itself."""
+    """Count the values that tests compare, separately in each worker of xdist."""
     count()
 
 
@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """What a worker counted is added; one that died tells nothing."""
+    """Add the counts of a worker; a crashed worker has none."""
     TALLY.add(*getattr(node, "workeroutput", {}).get("compared", (0, 0)))
 
 
@@ -127,7 +127,7 @@ def contexts_are_shared() -> Generator[None]:
 
 
 def is_of_an_example(definition: object) -> bool:
-    """Whether an operator was defined by an example of a docstring."""
+    """Return whether an operator was defined by an example of a docstring."""
     code = getattr(getattr(definition, "kernel", None), "__code__", None)
     return code is not None and code.co_filename.startswith("<doctest")
 

@@ -78,7 +78,7 @@ def _parameters(thing: Any) -> list[str]:
 
 
 def resolves(path: str) -> bool:
-    """Whether `br` has what a dotted name says."""
+    """Return whether `br` has what a dotted name says."""
     found: Any = br
     for part in path.strip(".").split("."):
         if not hasattr(found, part):

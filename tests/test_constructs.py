@@ -17,13 +17,13 @@ FAMILIES = SRC / "ops"
 """Operators that own no blocks; some have slots of the same names."""
 CONTROL = FAMILIES / "control"
 TABLE = SRC / "exchange" / "onnx" / "writer"
-"""What ONNX has for each operator, by its type."""
+"""The ONNX counterpart of each operator, by its type."""
 SCHEMAS = {
     CONTROL / "plain_block.py",
     CONTROL / "custom_gradient.py",
     *(CONTROL / name / "op.py" for name in ("loop", "switch", "partition")),
 }
-"""Where slots are declared, and their types inferred."""
+"""The modules that declare slots and infer their types."""
 
 
 def names_of(types: set[str]) -> set[str]:

@@ -153,7 +153,7 @@ def test_every_optional_package_is_tried() -> None:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[str, str]]:
-    """What each call says where its package is not installed."""
+    """Return the message of each call without its package."""
     folder = tmp_path_factory.mktemp("packages")
     (folder / "train.py").write_text("")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -88,7 +88,7 @@ class Browser:
         element.click(position={"x": x, "y": y})
 
     def sees(self, box: str) -> bool:
-        """Whether a box is drawn, and its upper left corner is in sight."""
+        """Return whether a box is drawn, and its upper left corner is in sight."""
         found = f"document.querySelector({json.dumps(f'.box[data-id={json.dumps(box)}]')})"
         inside = "r.x >= s.x && r.y >= s.y && r.x < s.right && r.y < s.bottom"
         rects = f"{found}.getBoundingClientRect(), stage.getBoundingClientRect()"

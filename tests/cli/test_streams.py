@@ -111,7 +111,7 @@ def test_the_help_of_each_command_fits_every_encoding(monkeypatch: pytest.Monkey
 
 
 def shown(file: str, **environment: str) -> str:
-    """What `braces show` prints in a process of its own."""
+    """Return the output of `braces show` in a separate process."""
     names = ("PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LANG", "LC_CTYPE")
     kept = {name: value for name, value in os.environ.items() if name not in names}
     command = [sys.executable, "-m", "braces", "show", file]

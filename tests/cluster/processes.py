@@ -28,7 +28,7 @@ def learning(other: bool = False) -> tuple[br.Program, br.Var]:
 
 
 def batches(index: int = 0, count: int = 1) -> Iterator[dict[str, Any]]:
-    """What one of several processes is fed, again and again."""
+    """Yield the feeds of one of several processes."""
     rng = np.random.default_rng(1)
     mine = slice(index * ROWS // count, (index + 1) * ROWS // count)
     while True:

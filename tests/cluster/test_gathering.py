@@ -313,7 +313,7 @@ def test_no_more_descriptors_are_no_end_of_a_start(
 
 
 def meet(address: str, count: int) -> list[ConnectedJob]:
-    """What all processes of a job learn."""
+    """Return the parameters that all processes of a job learn."""
     with ThreadPoolExecutor(count) as pool:
         found = list(
             pool.map(lambda place: await_processes(place, FACTS, 20.0), places(count, address))

@@ -69,7 +69,7 @@ def alive(pids: list[int]) -> list[int]:
 
 
 def gone(pids: list[int]) -> bool:
-    """Whether all are gone soon."""
+    """Return whether all are gone soon."""
     until = time.monotonic() + 2
     while alive(pids) and time.monotonic() < until:
         time.sleep(0.02)
@@ -330,7 +330,7 @@ def losses(text: str) -> list[str]:
 
 
 def refusals(text: str) -> list[str]:
-    """What runs were refused with, less where that is."""
+    """Return the error messages of refused runs, without locations."""
     return re.findall(r"^(\w+Error: .*?)\nas before$", text, re.MULTILINE | re.DOTALL)
 
 

@@ -19,7 +19,7 @@ ONES = np.ones((2, 4), "f4")
 
 
 def runs(program: br.Program, feed: Any, fetch: Any, seed: int = 0) -> list[Any]:
-    """What both modes give, which is the same."""
+    """Return the results of both modes, which are equal."""
     found = []
     for mode in ("compile", "interpret"):
         scope, exe = br.Scope(), br.Executor(mode=mode)

@@ -116,7 +116,7 @@ def test_the_code_of_the_page_of_workers_runs_and_prints_what_it_says(
 
 
 def started(*words: str, at: Path, devices: int = 1) -> str:
-    """What a command of a page prints, in a folder."""
+    """Return the output of a command of a page, run in a folder."""
     given = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         words, cwd=at, env=given, capture_output=True, text=True, timeout=300, check=False

@@ -30,7 +30,7 @@ def begun(program: br.Program) -> tuple[br.Executor, br.Scope]:
 
 
 TASKS = Path(trees.__file__).parent
-"""Where the tasks are."""
+"""The folder of the tasks."""
 
 
 def lines_of(path: Path) -> int:

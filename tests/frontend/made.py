@@ -8,7 +8,7 @@ import braces as br
 
 
 def run(mode: str, prog: br.Program, feed: Any, fetch: Any) -> tuple[Any, dict[str, Any]]:
-    """What is fetched, and the persistable variables after the run."""
+    """Return the fetches, and the initial values of persistable variables."""
     scope, exe = br.Scope(), br.Executor(mode=mode)
     exe.init(prog, scope, seed=1)
     before = {info.name: scope.var(info.name).value for info in prog.persistables}

@@ -37,7 +37,7 @@ def each(paths: list[Path]) -> Any:
 
 
 def run_of(path: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-    """What a run was fed, what it gave, and what the scope held afterwards."""
+    """The feeds and results of a run, and the scope after it."""
     found: dict[str, dict[str, np.ndarray[Any, Any]]] = {"feed": {}, "fetch": {}, "state": {}}
     with open_tensors(path.with_suffix(".run")) as file:
         for entry in file.variables:

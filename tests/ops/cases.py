@@ -123,7 +123,7 @@ class Case:
         return adjust(made, numbered(self.attrs, sizes)) if adjust else made
 
     def expected(self, values: Values, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """What the reference computes, by output slot."""
+        """Return the results of the reference, by output slot."""
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             results = self.reference.function(
                 *self.definition.arrange(values), **numbered(self.attrs, sizes)
@@ -187,7 +187,7 @@ def number(value: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def tangled(case: Case, rows: Dim) -> bool:
-    """Whether the rows are part of the size of an axis, which then is none of theirs."""
+    """Return whether the rows are part of the size of an axis, which then is none of theirs."""
     sizes = (size for types in case.types.values() for t in types for size in t.shape)
     named = (size for size in sizes if isinstance(size, Dim) and str(rows) in size.names())
     return any(size != rows for size in named)
@@ -234,7 +234,7 @@ class Built:
         return fed | dict(extra)
 
     def wanted(self) -> dict[str, Var]:
-        """What a run fetches: what is asked for, and what tells the sizes."""
+        """Return the fetches of a run: the outputs, and variables that determine sizes."""
         return self.fetch | {n: var for n, var in self.extra.items() if n == "sizes"}
 
     def run(self, executor: Executor, feed: Mapping[str, Any]) -> dict[str, Any]:

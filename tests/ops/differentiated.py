@@ -111,7 +111,7 @@ class Differentiated:
         }
 
     def feed(self, values: Any) -> dict[str, Any]:
-        """What a run at these inputs is fed."""
+        """Return the feeds of a run at these inputs."""
         return self.built.feed(values, self.extra, self.sizes)
 
     def run(self, executor: Executor, values: Any) -> dict[str, Any]:

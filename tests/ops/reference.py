@@ -131,7 +131,7 @@ def fixed(value: Any) -> Maker:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether this is a dtype that has gradients."""
+    """Return whether this is a dtype that has gradients."""
     return (dtype.kind in "fc" and dtype.itemsize > 1) or dtype == ml_dtypes.bfloat16
 
 

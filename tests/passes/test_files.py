@@ -16,7 +16,7 @@ from pass_files import AFTER, FOLDER, Case, cases
 
 
 def refused(case: Case) -> bool:
-    """Whether the file says that the pass refuses the program."""
+    """Return whether the file says that the pass refuses the program."""
     after = case.path.read_text("utf-8").partition(AFTER)[2]
     return "Error: " in after.partition("\n")[0]
 

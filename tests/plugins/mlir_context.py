@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 PROGRAMS = 100
-"""How many programs share a context."""
+"""The number of programs of a context."""
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def whole(program: Builder) -> Any:
 
 
 def content(table: SymbolTable) -> Any:
-    """What is in a block, in order."""
+    """Return the contents of a block, in order."""
     lists = list(table.params), Ordered(table.vars), list(map(id, table.ops))
     return *lists, list(table.read_outside), list(table.shown)
 

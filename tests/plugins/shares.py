@@ -72,7 +72,7 @@ def _group(case: pytest.Item) -> str:
 
 
 def _has_its_turn(case: pytest.Item) -> bool:
-    """Whether a case is in the mode whose turn it is, as its other parameters say."""
+    """Return whether a case is in the mode whose turn it is, as its other parameters say."""
     params = getattr(getattr(case, "callspec", None), "params", {})
     if "mode" not in params:
         return True

@@ -47,7 +47,7 @@ def inside(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def compares(node: ast.AST) -> bool:
-    """Whether this is an assertion, or the call of something that makes one."""
+    """Return whether this is an assertion, or the call of something that makes one."""
     if isinstance(node, ast.Assert):
         return True
     if not isinstance(node, ast.Call):
@@ -57,12 +57,12 @@ def compares(node: ast.AST) -> bool:
 
 
 def any_compares(statements: Sequence[ast.AST]) -> bool:
-    """Whether there is a comparison in these statements, wherever it stands."""
+    """Return whether there is a comparison in these statements, wherever it stands."""
     return any(map(compares, (node for one in statements for node in inside(one))))
 
 
 def surely_compares(statements: Sequence[ast.stmt]) -> bool:
-    """Whether these statements compare something whichever way a condition goes."""
+    """Return whether these statements compare something whichever way a condition goes."""
     return any(map(_surely, statements))
 
 
@@ -77,12 +77,12 @@ def _surely(statement: ast.stmt) -> bool:
 
 
 def ends_early(test: ast.FunctionDef) -> bool:
-    """Whether a test returns somewhere: what comes after it may never be looked at."""
+    """Return whether a test returns somewhere: what comes after it may never be looked at."""
     return any(isinstance(node, ast.Return) for one in test.body for node in inside(one))
 
 
 def looks_away(test: ast.FunctionDef) -> bool:
-    """Whether all comparisons of a test stand under a condition, with none if it is false."""
+    """Return whether all comparisons of a test are conditional."""
     return any_compares(test.body) and not surely_compares(test.body)
 
 
@@ -173,7 +173,7 @@ PARAMETRIZED = ("parametrize", "fixture")
 
 
 def unordered(node: ast.AST, names: frozenset[str] = frozenset()) -> bool:
-    """Whether an expression iterates over a set, whose order is that of hashes.
+    """Return whether an expression iterates over a set, whose order is that of hashes.
 
     Args:
         node: The expression.
@@ -269,7 +269,7 @@ def test_tests_are_collected_in_the_same_order_by_every_process() -> None:
 
 
 def named(*names: str) -> list[Any]:
-    """What stands in for collected cases."""
+    """A stand-in for collected cases."""
     return [SimpleNamespace(nodeid=name, callspec=SimpleNamespace(params={})) for name in names]
 
 

@@ -21,7 +21,7 @@ def told_to_xla() -> dict[str, object]:
 
 
 def kernels() -> int:
-    """How many kernels are kept."""
+    """Return the number of cached kernels."""
     return single._kernel.cache_info().currsize
 
 

@@ -39,7 +39,7 @@ PATCH = mock.patch.object(compiler, "get_compile_options", _plain)
 
 
 def unoptimized() -> bool:
-    """Whether XLA is told to optimise nothing."""
+    """Return whether XLA is told to optimise nothing."""
     return compiler.get_compile_options is _plain
 
 

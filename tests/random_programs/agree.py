@@ -24,7 +24,7 @@ class Disagreement(AssertionError):
 
 
 _TRIP = re.compile(r"(body|cases\[\d+\])\[\d+\]")
-"""Which run of a block it was; only interpreted."""
+"""The number of a run of a block; interpreted only."""
 _GROUP = re.compile(r"/?(?:group(?:_\d+)?/)+body")
 """A plain block, which an executor that compiles opens in loops; operators keep its prefix."""
 

@@ -167,5 +167,5 @@ class Functional(Expressions, ABC):
         place.take(made, flat(found))
 
     def misses(self) -> bool:
-        """Whether a switch lacks the default that it may need."""
+        """Return whether a switch lacks the default that it may need."""
         return self.draw.random() < 0.06

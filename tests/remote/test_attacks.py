@@ -55,7 +55,7 @@ def guest(server: br.remote.Server) -> Generator[socket.socket]:
 
 
 def all_of(connection: socket.socket) -> bytes:
-    """What comes until the other side closes."""
+    """Return the received data until the other side closes."""
     data = b""
     try:
         while more := connection.recv(1 << 16):
@@ -130,7 +130,7 @@ def test_what_was_heard_once_is_of_no_use_again(server: br.remote.Server) -> Non
 
 
 def impostor(say: Any) -> tuple[str, Thread]:
-    """What listens in the place of a worker, for one connection."""
+    """Listen in place of a worker, for one connection."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

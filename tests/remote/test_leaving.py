@@ -93,7 +93,7 @@ def clients(server: br.remote.Server) -> int:
 
 
 def sessions() -> int:
-    """How many threads of this process serve connections."""
+    """Return the number of threads that serve connections."""
     return sum(thread.name == "braces-client" for thread in threading.enumerate())
 
 

@@ -31,7 +31,7 @@ def process_of(worker: br.remote.Worker) -> int:
 
 
 def there(process: int) -> bool:
-    """Whether it runs; one that has ended and is not waited for does not."""
+    """Return whether it runs; one that has ended and is not waited for does not."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -83,7 +83,7 @@ def handed_to_jax(mode: str) -> list[Any]:
 
 
 usual = cache(lambda build, mode: build(mode))
-"""What a program gives where nothing is set."""
+"""The results of a program with default settings."""
 
 
 @pytest.mark.parametrize("build", [trained, read, handed_to_jax])

@@ -31,7 +31,7 @@ ARGUMENTS = {name: ("w",) for name in BY_NAME} | {"set": (2.0,), "put": (np.zero
 
 
 def use(thing: object, name: str) -> object:
-    """What a property gives, or a method does."""
+    """Return the result of a property or method."""
     found = getattr(thing, name)
     return found(*ARGUMENTS.get(name, ())) if callable(found) else found
 

@@ -37,7 +37,7 @@ MAPPING = ["__setitem__", "__iter__", "__len__"]
 
 
 def use(thing: object, name: str) -> object:
-    """What a property gives, or a method does."""
+    """Return the result of a property or method."""
     found = getattr(thing, name)
     return found(*ARGUMENTS.get(name, ())) if callable(found) else found
 
@@ -250,7 +250,7 @@ def eager_switches() -> Iterator[None]:
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What `work` gives in each of `count` threads, which start together."""
+    """Return the results of `work` in `count` threads that start together."""
     gate = threading.Barrier(count)
 
     def start(number: int) -> Any:

@@ -52,7 +52,7 @@ class Elsewhere(Refusing):
 
 
 def address(array: Any) -> int:
-    """Where the numbers of an array lie."""
+    """Return the address of the data of an array."""
     return array.ctypes.data if type(array) is np.ndarray else array.unsafe_buffer_pointer()
 
 

@@ -29,7 +29,7 @@ COUNTED = {
 
 @dataclass
 class Tally:
-    """What was compared so far.
+    """The comparisons so far.
 
     Attributes:
         comparisons: How often two arrays were held against each other.

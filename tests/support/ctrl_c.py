@@ -10,7 +10,7 @@ from typing import Any
 
 
 def interrupted(action: Callable[[], Any], count: int, *places: str | CodeType) -> bool:
-    """Whether an action that is interrupted at its `count`-th line in these places had so many.
+    """Return whether an action interrupted at its `count`-th line in these places had so many.
 
     A place is a file, or one function.
 

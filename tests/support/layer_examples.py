@@ -47,22 +47,22 @@ def ids(*sizes: int | str) -> br.Var:
 
 
 def state(size: int) -> br.Var:
-    """What a cell remembers of each row."""
+    """Return the state of a cell for each batch element."""
     return data("state", ["b", size])
 
 
 def weight() -> br.Var:
-    """What a layer is given to use."""
+    """Return the parameters of a layer."""
     return br.parameter("weight", [4, 3])
 
 
 def memory() -> br.Var:
-    """What an encoder gave."""
+    """Return the output of an encoder."""
     return data("memory", ["b", 5, 4])
 
 
 def picture_state() -> tuple[br.Var, br.Var]:
-    """What a cell remembers of pictures."""
+    """Return the state of a convolutional cell."""
     h, c = (data(name, ["b", 3, 5, 5]) for name in "hc")
     return h, c
 

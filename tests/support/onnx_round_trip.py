@@ -19,7 +19,7 @@ from braces.ir.records import BLOCK
 
 
 def run_model(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model gives in ONNX Runtime, by name."""
+    """Return the results of ONNX Runtime for a model, by name."""
     loaded = session(str(path))
     entries = (*loaded.get_inputs(), *loaded.get_overridable_initializers())
     known = {entry.name for entry in entries}
@@ -29,7 +29,7 @@ def run_model(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_reference(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model gives in the evaluator that comes with ONNX, which has all dtypes."""
+    """Return the results of ONNX's reference evaluator, which supports all dtypes."""
     model = onnx.load(path)
     known = {entry.name for entry in model.graph.input}
     given = {name: np.asarray(value) for name, value in feed.items() if name in known}

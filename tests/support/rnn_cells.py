@@ -188,14 +188,14 @@ def fed(name: str, trips: Sequence[int], *shape: int, dtype: str = "f8") -> list
 def ran(
     prog: br.Program, fetch: Any, feeds: Iterable[dict[str, Any]], **options: Any
 ) -> list[list[Any]]:
-    """What one executor gives for each feed."""
+    """Return the results of one executor for each feed."""
     exe, scope = br.Executor(**options), br.Scope()
     exe.init(prog, scope, seed=1)
     return [exe.run(prog, scope, feed=feed, fetch=fetch) for feed in feeds]
 
 
 def close(found: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
-    """Whether the runs of two executors gave the same, but for the order of sums."""
+    """Return whether the runs of two executors gave the same, but for the order of sums."""
     for run, other in zip(found, wanted, strict=True):
         for one, two in zip(run, other, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-11)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import braces as br
@@ -11,6 +11,18 @@ import braces as br
 def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
     """Initialize a program, feed it by keyword, and return its fetches."""
     return br.testing.run(program, feed, fetch, mode=mode)
+
+
+def run_fetches(
+    program: br.Program,
+    feed: Mapping[str, Any],
+    mode: str = "compile",
+    seed: int = 0,
+    values: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """Return the declared fetches of a program, such as an imported one."""
+    fetches = list(program.fetches)
+    return br.testing.run(program, feed, fetches, mode=mode, seed=seed, values=values)
 
 
 def run_function(mode: str, build: Callable[..., Any], *arrays: Any) -> Any:

@@ -15,7 +15,7 @@ COLLECTIVES = "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "colle
 
 
 class Trained(NamedTuple):
-    """What some steps left."""
+    """The state after some steps."""
 
     losses: list[float]
     scope: br.Scope
@@ -170,14 +170,14 @@ def train(
 
 
 def code_of(exe: br.Executor, program: br.Program) -> Any:
-    """What XLA made of the latest run of a program."""
+    """Return the compiled code of the latest run of a program."""
     plan = next(reversed(exe._plans.by_program[program][1].values()))
     *_, made = plan.executables.values()
     return made.code
 
 
 def collectives(exe: br.Executor, program: br.Program) -> dict[str, int]:
-    """How often devices tell each other what, in the code of a program."""
+    """Return the number of collectives of each kind in the code of a program."""
     text = code_of(exe, program).as_text()
     found = {one: len(re.findall(rf"= .*? {one}(?:-start)?\(", text)) for one in COLLECTIVES}
     return {one: count for one, count in found.items() if count}

@@ -125,7 +125,7 @@ def looped(x: br.Var, w: br.Var) -> br.Var:
 
 
 def everything(x: br.Var, w: br.Var) -> br.Var:
-    """What a step may do with its rows, in one program."""
+    """Return all operations of a step on batch elements, in one program."""
     shaped = br.reshape(br.reshape(x, (x.shape[0], 3, 1)), x.shape)
     return sum(
         [
@@ -245,7 +245,7 @@ def test_a_capture_that_does_not_come_of_the_batch_is_whole(mode: str) -> None:
 
 
 def spread(x: br.Var, table: br.Var) -> br.Var:
-    """What is the same for all rows, given to each."""
+    """Broadcast a value to all batch elements."""
     return br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape)
 
 

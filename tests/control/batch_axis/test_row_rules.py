@@ -67,7 +67,7 @@ VALUES = np.random.default_rng(0).normal(size=(61, 3), loc=0.5, scale=2.0)
 def by_rows(
     function: Callable[[br.Var], br.Var], mode: str, values: Any = VALUES, **more: Any
 ) -> np.ndarray:
-    """What a row-wise branch gives that does the same on both sides."""
+    """Return the result of a row-wise branch with two equal cases."""
     with br.Program() as program:
         x = br.data("x", ["b", *values.shape[1:]], dtype=values.dtype.name)
         choice = br.create_if_else(br.cast(x[:, 0], "float32") > 0.0)

@@ -41,7 +41,7 @@ def built(depth: int) -> tuple[br.Program, br.Var]:
 
 
 def followed(depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many operators are looked at while loops of this depth are built."""
+    """Return the number of operators visited while loops of this depth are built."""
     calls, transfer = [0], BatchAxisAnalysis.transfer
 
     def counting(self: BatchAxisAnalysis, *given: Any) -> Any:

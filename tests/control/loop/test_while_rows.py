@@ -34,7 +34,7 @@ def collected(w: br.Var, n: br.Var | None = None) -> br.Var:
 
 
 def program(use: Use) -> tuple[br.Program, dict[str, br.Var]]:
-    """What follows from the rows, with its gradients of both orders."""
+    """Return the outputs, with gradients of both orders."""
     with br.Program() as prog:
         w = br.parameter("w", [3], dtype="float64")
         rows = collected(w)
@@ -54,7 +54,7 @@ def scope_with_w() -> br.Scope:
 
 
 class Counts:
-    """How often XLA compiled, and how often executables were called."""
+    """Return the numbers of compilations and of executions."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled = self.called = 0

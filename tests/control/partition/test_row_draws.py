@@ -47,7 +47,7 @@ def noisy(rows: br.Var) -> br.Var:
 
 
 def in_a_case(mask: br.Var, rows: br.Var, made: Any) -> br.Var:
-    """What a block makes of some rows; zeros for the others."""
+    """Return the result of a block for selected batch elements; zeros for the others."""
     choice = br.create_if_else(mask)
     with choice.true_block() as case:
         out = made(case.add_input(rows))
@@ -121,7 +121,7 @@ class Built:
         return choice()
 
     def smooth(self) -> list[br.Var]:
-        """What has slopes by differences."""
+        """Return the inputs with finite-difference derivatives."""
         return [self.fetch[name] ** 2 for name in ("loops", "nested") if name in self.fetch]
 
     def run(self, mode: str, which: str, x: Array = X) -> dict[str, Array]:

@@ -13,14 +13,11 @@ from jax import lax
 
 import braces as br
 from braces.errors import ProgramError, ShapeError, UnknownNameError
+from tests.support.running import run_fetches
 
 pytestmark = pytest.mark.unoptimized
 X = np.array([[0.5, -1.25, 2.0], [-0.75, 0.0, 0.25]], "f")
 PARAMS = {"layers": [{"w": np.full((3, 4), 0.5, "f"), "b": np.arange(4, dtype="f")}]}
-
-
-def run(prog: br.Program, values: dict[str, Any], feed: dict[str, Any], mode: str) -> list[Any]:
-    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
 
 
 @jax.jit
@@ -45,7 +42,7 @@ def test_containers_become_parameters_and_arrays_data(mode: str) -> None:
     assert str(prog.var("out").type) == "f32[batch,4]"
     assert [info.name for info in prog.parameters] == sorted(values)
     for rows in (X, X[:1]):
-        (out,) = run(prog, values, {"x": rows}, mode)
+        (out,) = run_fetches(prog, {"x": rows}, mode, values=values)
         np.testing.assert_allclose(out, model(PARAMS, rows), rtol=1e-6)
 
 
@@ -103,7 +100,7 @@ def test_random_bits_are_those_of_jax(key: Any, mode: str) -> None:
 
     prog, values = br.from_jax(drawn, key)
     words = np.asarray(jax.random.key_data(key) if key.ndim == 0 else key)
-    got = run(prog, values, {"key": words}, mode)
+    got = run_fetches(prog, {"key": words}, mode, values=values)
     for mine, theirs in zip(got, drawn(key), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -291,10 +288,11 @@ def test_a_table_is_cut_by_a_size(cut: Any, mode: str) -> None:
     assert str(prog.var("out").type) == "f32[time,4]"
     for t in (1, 2, 3):
         x = np.full((t, 4), 0.5, "f")
-        np.testing.assert_array_equal(run(prog, values, {"x": x}, mode)[0], placed(x))
+        (found,) = run_fetches(prog, {"x": x}, mode, values=values)
+        np.testing.assert_array_equal(found, placed(x))
     for t in (0, 4):
         with pytest.raises(br.RunError, match="differs from the shape of ensure_shape"):
-            run(prog, values, {"x": np.ones((t, 4), "f")}, mode)
+            run_fetches(prog, {"x": np.ones((t, 4), "f")}, mode, values=values)
 
 
 def test_limits_of_sizes_are_read_as_they_are_written() -> None:
@@ -302,7 +300,7 @@ def test_limits_of_sizes_are_read_as_they_are_written() -> None:
         return x if x.shape[0] >= 2 and x.shape[1] <= 7 else -x
 
     prog, values = br.from_jax(known, X, sizes={"x": ["rows >= 2", "words.2 <= 7"]})
-    np.testing.assert_array_equal(run(prog, values, {"x": X}, "interpret")[0], X)
+    np.testing.assert_array_equal(run_fetches(prog, {"x": X}, "interpret", values=values)[0], X)
     for said in ("rows < 3", "3 >= rows", "1 <= 2", "1 <= rows <= 3 <= 4", "rows == 3"):
         refuses(ShapeError, "invalid size", known, X, sizes={"x": [said, None]})
 

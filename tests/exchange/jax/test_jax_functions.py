@@ -25,7 +25,7 @@ SHARE = {
     "jax.random": ("beta", "loggamma"),
     "jax.scipy.special": ("betainc", "exp1", "i1", "polygamma"),
 }
-"""What of them is run in `make check`."""
+"""The functions that `make check` runs."""
 
 
 @pytest.mark.parametrize("module", SHARE)
@@ -58,14 +58,14 @@ WITH_GRADIENTS = {
     "jax.numpy.fft": ("irfft",),
     "jax.lax": ("custom_root", "custom_linear_solve"),
 }
-"""What of them is differentiated in `make check`."""
+"""The functions that `make check` differentiates."""
 AT_KINKS = {
     "jax.numpy": ("abs", "clip", "copysign", "hypot", "mod", "power"),
     "jax.nn": ("celu", "elu", "hard_tanh", "relu6", "selu"),
     "jax.lax": ("clamp", "integer_pow", "rem"),
     "jax.scipy.special": ("erfcx",),
 }
-"""What of them is differentiated at kinks in `make check`."""
+"""The functions that `make check` differentiates at kinks."""
 
 
 @pytest.mark.parametrize("module", WITH_GRADIENTS)

@@ -27,7 +27,7 @@ ROW = np.array([0.75, -1.5, 2.0], "f")
 
 
 def bend(x: Any) -> Any:
-    """What is wrapped: bent at 0, as `jax.nn.relu` is."""
+    """The wrapped function, with a kink at 0, as `jax.nn.relu`."""
     return jnp.maximum(x, 0.0)
 
 

@@ -59,12 +59,12 @@ def model(
 
 
 def by_onnxruntime(found: Any, fed: Mapping[str, Any]) -> list[Any]:
-    """What ONNX Runtime makes of a model."""
+    """Return the results of ONNX Runtime for a model."""
     return session(found.SerializeToString(), optimized=False).run(None, dict(fed))
 
 
 def by_us(found: Any, fed: Mapping[str, Any], mode: str) -> list[Any]:
-    """What we make of it."""
+    """Return our results for the model."""
     prog, values = br.from_onnx(found, inputs=fed)
     scope = br.Scope()
     scope.update(values)

@@ -247,7 +247,7 @@ def exported(folder: Path, module: Any, specs: Any, *cases: Any) -> None:
 
 
 def run_saved(folder: Path, arrays: Any) -> None:
-    """What Paddle's own executor makes of a saved program."""
+    """Return the results of Paddle's executor for a saved program."""
     paddle.enable_static()
     exe = static.Executor(paddle.CPUPlace())
     with static.scope_guard(static.Scope()):

@@ -14,6 +14,7 @@ import braces as br
 from braces.errors import FileFormatError, ProgramError, ShapeError, UnknownNameError
 from paddle_programs import image, mlp, normal
 from paddle_writing import Written, stored
+from tests.support.running import run_fetches
 
 pytestmark = pytest.mark.unoptimized
 
@@ -24,7 +25,7 @@ MODES = ("compile", "interpret")
 def run(folder: Path, feed: Any, mode: str = "compile") -> list[Any]:
     prog, values = br.from_paddle(folder)
     br.verify(prog)
-    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
+    return run_fetches(prog, feed, mode, values=values)
 
 
 def close(found: Any, wanted: Any) -> None:

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 import braces as br
 from braces.exchange.torch.graph.storage_aliasing import Storage, StorageLayout
 from braces.exchange.torch.rules.tensor import strides as memory
+from tests.support.running import run
 
 NUMBERS = np.arange(24.0, dtype="f")
 VIEWS = [
@@ -30,10 +31,6 @@ def view(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> np.nd
     return as_strided(NUMBERS[offset:], shape, [4 * far for far in strides])
 
 
-def run(prog: br.Program, fed: np.ndarray, *fetch: br.Var) -> list[np.ndarray]:
-    return br.Executor(mode="interpret").run(prog, br.Scope(), feed={"x": fed}, fetch=fetch)
-
-
 @pytest.mark.parametrize(("shape", "strides"), FILLED)
 def test_views_of_a_memory_take_what_lies_there(
     shape: tuple[int, ...], strides: tuple[int, ...]
@@ -43,7 +40,8 @@ def test_views_of_a_memory_take_what_lies_there(
         x = br.data("x", shape)
         given = Storage(own, None, (x, own))
         views = [memory.as_strided(given, *found) for found in VIEWS]
-    for made, wanted in zip(run(prog, view(shape, strides), *views), VIEWS, strict=True):
+    found = run("interpret", prog, views, x=view(shape, strides))
+    for made, wanted in zip(found, VIEWS, strict=True):
         np.testing.assert_array_equal(made, view(*wanted))
 
 
@@ -55,7 +53,7 @@ def test_what_is_written_through_a_view_stands_in_the_whole_and_in_other_views()
         put = memory.as_strided_scatter(given, br.constant([-1.0, -2.0]), (2,), (6,), 8)
         grown = memory.resize(given, (3, 7))
     wanted[[8, 14]] = -1, -2
-    found = run(prog, NUMBERS.reshape(4, 6), put, grown)
+    found = run("interpret", prog, [put, grown], x=NUMBERS.reshape(4, 6))
     np.testing.assert_array_equal(found[0], as_strided(wanted[7:], (2, 2), (24, 4)))
     np.testing.assert_array_equal(found[1].ravel(), [*NUMBERS[7:], 0, 0, 0, 0])
 
@@ -70,9 +68,9 @@ def test_strides_of_named_sizes_are_sizes() -> None:
     assert memory.sym_stride(turned) == [1, columns]
     assert memory.sym_is_contiguous(Storage(own, None, None))
     fed = NUMBERS.reshape(4, 6)
-    np.testing.assert_array_equal(run(prog, fed, made)[0], fed[:, :2])
+    np.testing.assert_array_equal(run("interpret", prog, made, x=fed), fed[:, :2])
     with pytest.raises(br.IndexRangeError):
-        run(prog, fed[:, :1], made)  # the second column of one
+        run("interpret", prog, made, x=fed[:, :1])  # the second column of one
 
 
 def test_channels_may_lie_next_to_each_other() -> None:

@@ -80,7 +80,7 @@ def hold_values(cases: Sequence[Case], mode: str) -> None:
 def fetched(
     exe: br.Executor, prog: br.Program, feed: dict[str, Any], wanted: dict[str, list[br.Var]]
 ) -> dict[str, list[Any]]:
-    """What a run gives for each list of variables."""
+    """Return the results of a run for each list of variables."""
     listed = {(name, i): x for name, found in wanted.items() for i, x in enumerate(found)}
     values = exe.run(prog, br.Scope(), feed=feed, fetch=list(listed.values()))
     found = dict(zip(listed, values, strict=True))

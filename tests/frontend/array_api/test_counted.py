@@ -110,7 +110,7 @@ SMOOTH = [
         (FP, X[0]),
     ),
 ]
-"""What has slopes by all floats that it is given."""
+"""The functions with gradients with respect to all float operands."""
 EXACT = [
     *(
         Case(f"quantile_{m}", *of_quantile(m, axis=0), (TIED,), smooth=False)

@@ -64,7 +64,7 @@ SMOOTH = [
     Case("cov_of_one", br.cov, np.cov, (Y[:, 0],)),
     Case("corrcoef", br.corrcoef, np.corrcoef, (Y,)),
 ]  # fmt: skip
-"""What has slopes by all floats that it is given."""
+"""The functions with gradients with respect to all float operands."""
 EXACT = [
     Case("rank", lambda x: br.linalg.matrix_rank(x), np.linalg.matrix_rank, (SINGULAR,)),
     Case(

@@ -54,7 +54,7 @@ SMOOTH = [
     Case("degrees", lambda x: br.deg2rad(br.rad2deg(x)), lambda x: x, (X,)),
     Case("rot90", *both("rot90", -1), (X,)),
 ]  # fmt: skip
-"""What has slopes by all floats that it is given."""
+"""The functions with gradients with respect to all float operands."""
 EXACT = [
     *(Case(f"rot90_{k}", *both("rot90", k), (X,)) for k in range(4)),
     Case("diff_of_bools", *both("diff"), (BITS,)),

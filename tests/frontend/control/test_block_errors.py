@@ -344,7 +344,7 @@ def build_rolled_back(program: br.Program, build: Callable[[], None]) -> None:
 
 
 def predicate() -> set[str]:
-    """What a branch's predicate leaves in front of its `with`."""
+    """Return the operators of the predicate of a branch before its `with`."""
     return {"constant_0", "greater_0", "full_0"}
 
 

@@ -17,7 +17,7 @@ MODES = ("compile", "interpret")
 
 
 def both(prog: br.Program, fetch: Any, **feed: Any) -> list[Any]:
-    """What a run gives, which is the same in both modes."""
+    """Return the results of a run, which are equal in both modes."""
     compiled, interpreted = (
         br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=fetch) for mode in MODES
     )

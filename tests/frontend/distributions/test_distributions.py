@@ -286,7 +286,7 @@ ALONG = {name: np.cos(3.0 * i + 1) for i, name in enumerate(MOVED)}
 
 
 def total(v: Vars, laws: Iterable[Law]) -> br.Var:
-    """What log-densities and entropies count in."""
+    """Return the units of log-densities and entropies."""
     found: list[br.Var] = []
     for i, law in enumerate(laws):
         d = law.make(v)

@@ -74,7 +74,7 @@ def built() -> tuple[br.Program, dict[str, Metric]]:
 
 
 def expected(d: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What others compute of all rows at once."""
+    """Return the results of other libraries for all batch elements at once."""
     logits, labels, scores, fine, y, w = d.values()
     said, true, two = logits.argmax(1), labels % 2, logits[:, :2]
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)

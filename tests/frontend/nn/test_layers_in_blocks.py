@@ -23,7 +23,7 @@ NOISY = ["alpha_dropout", "dropout", "gaussian_dropout", "gaussian_noise", "rrel
 """What draws for each row by its number among all, which it has not alone."""
 NAMES = [name for name in LAYERS if name not in {*APART, *NOISY}]
 STILL = {"ctc_greedy_decode", "positional_encoding"}
-"""What has no gradient."""
+"""The layers without gradient."""
 CURVED = [name for name in NAMES if name not in {*STILL, "embedding", "embedding_bag"}]
 """What is not linear in all that has a gradient, in float64."""
 STEPS, ROWS = 2, 3
@@ -46,7 +46,7 @@ def built(name: str, given: dict[str, br.Var]) -> br.Var:
 
 
 def sources(name: str, prog: br.Program, given: dict[str, br.Var]) -> list[br.Var]:
-    """What there are gradients by."""
+    """Return the variables with gradients."""
     if name in STILL:
         return []
     floats = [var for var in given.values() if var.dtype.kind == "f"]

@@ -121,9 +121,9 @@ WITHOUT = {
     "scaled_dot_product_attention",
     "upsample",
 }
-"""What has no parameters."""
+"""The layers without parameters."""
 OF_WEIGHTS = {"spectral_norm", "weight_norm"}
-"""What takes weights; `test_torch_layers.py` shares them."""
+"""The layers with weights; `test_torch_layers.py` shares them."""
 by_layer = pytest.mark.parametrize("layer", LAYERS)
 
 

@@ -17,7 +17,7 @@ NAMES = [
     name for name in GIVEN if name in "x w deep point bias slope scale u table pair factors ids"
 ]
 NORMS = {"spectral_1_1_True": 1, "spectral_2_3_True": 3, "spectral_1_1_False": 1}
-"""How many times the state of each moves in a run."""
+"""The number of state updates of each layer in a run."""
 
 
 def layers(v: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def by_optax(made: Any, steps: int = STEPS) -> Any:
 
 
 class Remembered(NamedTuple):
-    """What a transformation of a user keeps."""
+    """The state of a transformation of a user."""
 
     before: Any
     seen: Any
@@ -269,7 +269,7 @@ def test_a_step_of_a_users_own_has_a_gradient_by_its_learning_rate(mode: str) ->
 
 
 def refused(error: type[BracesError], text: str, build: Callable[[], Any]) -> str:
-    """What is said; the program is as it was before."""
+    """Return the error; the program is unchanged."""
     with br.Program() as prog:
         w = br.parameter("w", [2], init=[1.0, 2.0])
         loss = br.sum(br.square(w))

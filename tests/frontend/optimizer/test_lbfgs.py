@@ -66,7 +66,7 @@ def logistic_of(params: Any) -> Any:
 
 
 def run(prog: br.Program, mode: str, steps: int) -> list[dict[str, Any]]:
-    """What outlives each run; half way all goes through bytes."""
+    """Return the state after each run; it is serialized after half of the runs."""
     exe, scope, found = br.Executor(mode=mode), br.Scope(), list[dict[str, Any]]()
     exe.init(prog, scope)
     feed = {name: value for name, value in (("x", X), ("y", Y)) if name in prog.vars}

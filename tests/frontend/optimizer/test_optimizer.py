@@ -50,7 +50,7 @@ class Line:
         return self.executor.run(self.program, self.scope, feed=self.feed, fetch=self.loss)
 
     def value(self, name: str) -> Any:
-        """What the scope holds."""
+        """Return the values of the scope."""
         return self.scope.var(name).value
 
 
@@ -459,7 +459,7 @@ def test_float64_is_exact(mode: str) -> None:
 
 
 def test_a_step_has_a_gradient(mode: str) -> None:
-    """How the loss after a step changes with the learning rate and the first parameters."""
+    """Return the gradient of the loss after a step for learning rate and first parameters."""
     target = np.array([1.0, -2.0])
     with br.Program() as program:
         p = br.parameter("p", [2], init=[0.5, 0.25], dtype="float64")

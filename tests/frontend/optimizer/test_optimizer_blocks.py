@@ -37,7 +37,7 @@ def step_of(prog: br.Program, name: str) -> BlockView:
 
 
 def path_of(prog: br.Program, feeds: list[dict[str, Any]], mode: str) -> dict[str, Any]:
-    """What outlives the runs, after some with these feeds."""
+    """Return the state after runs with these feeds."""
     exe, scope = br.Executor(mode=mode), br.Scope()
     exe.init(prog, scope, seed=0)
     for feed in feeds:

@@ -34,7 +34,7 @@ class Line:
 
 
 def refused(error: type[BracesError], text: str, build: Callable[[Line], Any]) -> str:
-    """What is said; the program is as it was before."""
+    """Return the error; the program is unchanged."""
     line = Line()
     before = str(line.program), str(line.program.startup)
     with pytest.raises(error, match=text) as info, line.program:

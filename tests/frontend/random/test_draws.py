@@ -34,7 +34,7 @@ MOVED: dict[str, tuple[Drawn, Any]] = {
     "logistic": (lambda v: R.logistic([N], v["loc"], v["scale"]), stats.logistic(0.5, 1.5)),
     "cauchy": (lambda v: R.cauchy([N], v["loc"], v["scale"]), stats.cauchy(0.5, 1.5)),
 }
-"""What is moved by `loc` and stretched by `scale`."""
+"""The distributions with `loc` and `scale`."""
 TRIED: dict[str, tuple[Drawn, Any]] = {
     "gamma": (lambda v: R.gamma([N], v["a"], v["scale"]), stats.gamma(0.7, scale=1.5)),
     "beta": (lambda v: R.beta([N], v["a"], v["b"]), stats.beta(0.7, 2.5)),

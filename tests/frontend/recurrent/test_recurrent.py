@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unoptimized
 
 TORCH = dict(np.load(Path(__file__).parents[1] / "sequences.npz"))
 KINDS = {"lstm": 2, "gru": 1, "simple_rnn": 1}
-"""How many memories each layer has."""
+"""The number of memories of each layer."""
 CELLS: dict[str, Callable[..., Any]] = {
     "lstm": br.layers.lstm_cell,
     "gru": br.layers.gru_cell,

@@ -23,7 +23,7 @@ def program(count: int) -> tuple[br.Program, br.Var]:
 
 
 def instructions(count: int) -> int:
-    """How many instructions the compiled program has, those inside fusions included."""
+    """Return the number of instructions of the compiled program, including fused ones."""
     prog, total = program(count)
     feeds = {"table": np.ones(5, "f4"), "at": np.zeros(count, "i4")}
     return jax.jit(prog.to_jax([total])).lower({}, feeds).compile().as_text().count(" = ")

@@ -119,7 +119,7 @@ def real_attributes() -> Iterator[tuple[str, str]]:
 
 
 def _takes_integers(case: Case) -> bool:
-    """Whether an example has integers for its floats, and gives integers."""
+    """Return whether an example has integers for its floats, and gives integers."""
     dtype = np.dtype("int64")
     attrs = case.attrs | ({"dtype": dtype} if "dtype" in case.attrs else {})
     try:

@@ -38,7 +38,7 @@ ROUNDINGS = 8
 
 
 def takes_floats(case: Case) -> bool:
-    """Whether real floats go in, and something follows from them alone."""
+    """Return whether real floats go in, and something follows from them alone."""
     types = [t.dtype for slot in case.types.values() for t in slot]
     real = any(map(is_float, types)) and not any(dtype.kind == "c" for dtype in types)
     drawn = case.definition.random or "key" in case.types  # other bits in each dtype
@@ -65,7 +65,7 @@ class Scaled:
                         built.fetch[f"gradient of float {i}"] = grad
 
     def feed(self, values: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """What a run is fed at values, which are brought to the dtype."""
+        """Return the feeds of a run for these values, cast to the dtype."""
         fed = {
             slot: tuple(
                 value.astype(var.dtype)
@@ -111,7 +111,7 @@ def assert_rounded(got: Any, want: Any, each: bool, what: str) -> None:
 
 
 def is_elementwise(case: Case) -> bool:
-    """Whether a definition says so, in the notation of axes."""
+    """Return whether a definition says so, in the notation of axes."""
     rule = case.definition.axes_rule
     terms = (
         (*rule.inputs.values(), *rule.outputs.values()) if isinstance(rule, Notation) else ()

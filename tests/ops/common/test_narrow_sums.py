@@ -108,7 +108,7 @@ def gradients_too(case: Case) -> tuple[Any, list[br.Var]]:
 
 
 def moves_rows(case: Case) -> bool:
-    """Whether an operator reads or adds at places that are values."""
+    """Return whether an operator reads or adds at places that are values."""
     return bool(case.definition.picks or case.definition.adds_to)
 
 

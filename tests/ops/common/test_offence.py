@@ -20,7 +20,7 @@ def test_a_value_that_is_wrong_is_told_as_it_is(value: int) -> None:
 
 
 def told(value: np.generic) -> str | None:
-    """What a check says of a value that is wrong."""
+    """Return the message of a check for an invalid value."""
     return decode_offender(int(worst_code(encode_offender(np.True_, value))))
 
 

@@ -167,4 +167,4 @@ ASKED = [
     *((op, EIGHTS, dtype) for op in VANISHING for dtype in ("f64", "f16", "bf16")),
     *(("logsumexp", points, "f32") for points, _ in SHARED),
 ]
-"""What runs in the one program of each mode."""
+"""The cases in the single program of each mode."""

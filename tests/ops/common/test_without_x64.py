@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unoptimized
 
 
 def has_whole_numbers(case: Case) -> bool:
-    """Whether the first result is integers."""
+    """Return whether the first result is integers."""
     (built,) = build_together([case])
     return next(iter(built.fetch.values())).dtype.kind in "iu"
 

@@ -14,7 +14,7 @@ def first_of_each(found: tuple[Case, ...]) -> list[Case]:
 
 
 def fetches(built: Built, differentiate: bool) -> list[br.Var]:
-    """What an example gives, or the gradients of that."""
+    """Return the results of an example, or their gradients."""
     fetch = list(built.fetch.values())
     if not differentiate:
         return fetch

@@ -73,12 +73,12 @@ class Sample:
 
     @cached_property
     def outputs(self) -> Outputs:
-        """What it gives."""
+        """Return the results."""
         return self.run(self.values)
 
     @cached_property
     def axes(self) -> AxisMap:
-        """What the definition says."""
+        """Return the axis map of the definition."""
         rule = self.definition.axes_rule
         assert rule is not None
         return rule({**_types(self.values), **self.made}, self.attrs)
@@ -122,7 +122,7 @@ def as_declared() -> Iterator[None]:
 
 
 def read(made: Any) -> Outputs:
-    """What a kernel gives, as NumPy has it."""
+    """Return the results of a kernel as NumPy arrays."""
     return {slot: [np.asarray(x) for x in found] for slot, found in made.items()}
 
 
@@ -154,7 +154,7 @@ def _take(x: Any, indices: Indices, index: str, chosen: Any) -> Any:
 
 
 def same(got: Any, want: Any) -> bool:
-    """Whether all outputs are the same."""
+    """Return whether all outputs are the same."""
     return all(len(got[slot]) == len(found) for slot, found in want.items()) and all(
         a.shape == b.shape and np.allclose(a, b, *_tolerance(b), equal_nan=True)
         for slot, found in want.items()
@@ -186,7 +186,7 @@ class Claim:
     holds: Callable[..., bool]
 
     def of(self, sample: Sample) -> bool:
-        """Whether it holds of a sample."""
+        """Return whether it holds of a sample."""
         return self.holds(sample.outputs, *map(sample.run, self.given))
 
 
@@ -258,12 +258,12 @@ def _number(fill: Any, dtype: Any) -> Any:
 
 
 def replaced(sample: Sample) -> bool:
-    """Whether something takes its place where padding is filled."""
+    """Return whether something takes its place where padding is filled."""
     return OPS.get(sample.definition.type.partition(".")[0]).masked_rule is not None
 
 
 def is_mixed(sample: Sample, index: str) -> bool:
-    """Whether an axis is nothing better than mixed."""
+    """Return whether an axis is nothing better than mixed."""
     if any(index in one for one in sample.axes.inputs.get("state", ())):
         return True  # a random state is two numbers: part of it is none
     for other in renamed(sample, index):
@@ -358,7 +358,7 @@ def distinct() -> list[Case]:
 
 
 def told_sizes(case: Case) -> bool:
-    """Whether an attribute is a shape, or has a size of the inputs in it."""
+    """Return whether an attribute is a shape, or has a size of the inputs in it."""
     kinds = [spec.kind for spec in case.definition.attrs]
     return any("Shape" in kind for kind in kinds) or any(
         True for value in case.attrs.values() for _ in sizes_in(value)
@@ -417,7 +417,7 @@ def test_axes_are_what_the_kernel_does(op: str) -> None:
 
 
 def mixed_somewhere(op: str) -> bool | None:
-    """Whether some axis that is said to be mixed is; `None` where none is said to be."""
+    """Return whether some axis that is said to be mixed is; `None` where none is said to be."""
     said = None
     for sample in map(sample_of, of(op, CASES)):
         for index, size in sample.indices.items():

@@ -106,7 +106,7 @@ def result_of(case: Case, values: Values) -> Any:
 
 
 def order_of(case: Case, x: Any) -> list[int]:
-    """Which axis of the input each axis of the result is."""
+    """Return the input axis of each axis of the result."""
     (slot,), rule = case.types, case.definition.axes_rule
     assert rule is not None
     axes = rule({slot: (TensorType(x.dtype, x.shape),)}, numbered(case.attrs, case.sizes()))
@@ -114,7 +114,7 @@ def order_of(case: Case, x: Any) -> list[int]:
 
 
 def keeps_its_type(case: Case) -> bool:
-    """Whether the result of an example has the type of its input."""
+    """Return whether the result of an example has the type of its input."""
     built = build(case)
     return built.outputs["out"][0].type == built.inputs["x"][0].type
 
@@ -162,13 +162,13 @@ def test_an_array_of_several_numbers_is_none() -> None:
 
 
 def kernel(x: br.Tensor, *, way: int = 0) -> br.Tensor:
-    """What all these would do."""
+    """Return the results of all these."""
     del way
     return x
 
 
 def other(x: br.Tensor, y: br.Tensor) -> br.Tensor:
-    """What takes two."""
+    """Return the operators with two operands."""
     del y
     return x
 

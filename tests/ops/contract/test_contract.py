@@ -155,7 +155,7 @@ def examples(op: str) -> list[Built]:
 
 @lru_cache(maxsize=4)
 def results_in_both(op: str, zero: bool) -> dict[Case, dict[str, dict[str, Any]]]:
-    """What both modes give for the examples of an operator, or for those of no size."""
+    """Return the results of both modes for the examples of an operator, or the empty ones."""
     chosen = [built for built in examples(op) if built.case.symbols or not zero]
     feeds = [b.feed(b.case.values(s), {}, s) for b in chosen for s in [b.case.sizes(zero)]]
     found = {mode: run_together(Executor(mode=mode), chosen, feeds) for mode in MODES}
@@ -243,7 +243,7 @@ def test_draws_have_the_moments_of_their_distribution(case: Case) -> None:
 
 
 def has_float_outputs(case: Case) -> bool:
-    """Whether there is anything to take the gradient of."""
+    """Return whether there is anything to take the gradient of."""
     return bool(floats(build(case).outputs))
 
 
@@ -310,7 +310,7 @@ def test_there_is_something_to_compare() -> None:
 
 
 def is_written(definition: OpDef) -> bool:
-    """Whether the gradient is not simply the kernel's own."""
+    """Return whether the gradient is not simply the kernel's own."""
     return definition.vjp_rule is not None or definition.gradient_rule is not None
 
 
@@ -342,7 +342,7 @@ def assert_equals_differences(found: Differentiated, results: Mapping[str, Any])
 
 
 def all_move(found: Differentiated) -> bool:
-    """Whether the tangents are along the same direction as the differences."""
+    """Return whether the tangents are along the same direction as the differences."""
     mixed = [
         {is_float(v.dtype) for v in vars_} for vars_ in found.built.inputs.values() if vars_
     ]

@@ -37,7 +37,7 @@ def others_of_each(found: tuple[Case, ...]) -> list[Case]:
 
 
 def only_elsewhere(case: Case, differentiate: bool = False) -> bool:
-    """Whether ONNX Runtime does not run it, and ONNX's own evaluator does.
+    """Return whether ONNX Runtime does not run it, and ONNX's own evaluator does.
 
     Derivatives are of float64. That of `resize_back` is a `Resize`, where sizes are symbolic.
     """

@@ -140,7 +140,7 @@ def types_of(values: Values) -> Types:
 def counted(
     definition: OpDef, values: Values, attrs: Mapping[str, Any], wanted: Sequence[str]
 ) -> tuple[int, float, int]:
-    """What the definition says, what XLA says, and how many numbers there are."""
+    """Return the operation counts of the definition and of XLA, and the number of elements."""
     compute = jax.jit(lambda given: definition.compute(given, attrs, wanted))
     with jax.enable_x64(True):
         analysed: Any = compute.lower(dict(values)).cost_analysis() or {}

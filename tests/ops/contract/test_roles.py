@@ -283,7 +283,7 @@ def machinery() -> list[Path]:
 
 
 def _defines(node: ast.AST) -> bool:
-    """Whether a function is made an operator, or a rule of one."""
+    """Return whether a function is made an operator, or a rule of one."""
     if not isinstance(node, ast.FunctionDef):
         return False
     names = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unoptimized
 
 
 def has_numbers(case: Case) -> bool:
-    """Whether all inputs are numbers, which einsum of NumPy takes."""
+    """Return whether all inputs are numbers, which einsum of NumPy takes."""
     return all(type_.dtype.kind in "fiu" for type_ in chain.from_iterable(case.types.values()))
 
 

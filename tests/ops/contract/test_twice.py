@@ -227,7 +227,7 @@ def led_by_rows(item: Item) -> list[int]:
 
 
 def as_tuple(found: Any) -> tuple[Any, ...]:
-    """What a construct gives, one variable or several."""
+    """Return the results of a construct, one variable or several."""
     return found if isinstance(found, tuple) else (found,)
 
 

@@ -55,7 +55,7 @@ def program(chosen: Sequence[tuple[Told, bool]]) -> tuple[br.Program, Wanted]:
 
 
 def is_exact(one: Told, derived: bool) -> bool:
-    """Whether an example is compiled for each number of rows, as `explain()` says."""
+    """Return whether an example is compiled for each number of rows, as `explain()` says."""
     prog, fetch = program([(one, derived)])
     return "not padded" in str(prog.explain(list(fetch.values())))
 

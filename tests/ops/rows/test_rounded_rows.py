@@ -79,7 +79,7 @@ def mask(parts: Sequence[Differentiated], name: str) -> None:
 
 
 def is_rounded(case: Case, name: str) -> bool:
-    """Whether an example has padding, or is refused."""
+    """Return whether an example has padding, or is refused."""
     if tangled(case, Dim.named(name)):
         return False
     try:

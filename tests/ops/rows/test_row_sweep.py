@@ -115,11 +115,11 @@ class Item:
         return [type_ for types in self.case.types.values() for type_ in types]
 
     def led(self, type_: TensorType) -> bool:
-        """Whether an input leads with the rows."""
+        """Return whether an input leads with the rows."""
         return type_.shape[:1] == (Dim.named(self.rows),)
 
     def tells(self) -> bool:
-        """Whether some inputs lead with the rows, and no other axis is as long."""
+        """Return whether some inputs lead with the rows, and no other axis is as long."""
         rows = Dim.named(self.rows)
         places = {i for t in self.types for i, size in enumerate(t.shape) if size == rows}
         return places == {0}

@@ -52,7 +52,7 @@ def mask(parts: Sequence[Built], name: str) -> None:
 
 
 def is_accepted(case: Case, name: str) -> bool:
-    """Whether an example can be seen with padding."""
+    """Return whether an example can be seen with padding."""
     if tangled(case, Dim.named(name)):
         return False
     try:

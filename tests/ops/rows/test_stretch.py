@@ -42,7 +42,7 @@ def named(kind: str, found: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str,
 
 
 def by_name(names: Mapping[str, Sequence[str]], found: Mapping[str, Sequence[Any]]) -> Any:
-    """What belongs to each name."""
+    """Return the entry of each name."""
     pairs = (zip(names[slot], xs, strict=True) for slot, xs in found.items() if xs)
     return dict(chain.from_iterable(pairs))
 

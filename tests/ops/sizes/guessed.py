@@ -45,7 +45,7 @@ class Told:
         return dict(self.case.values(self.sizes(told)))
 
     def accepts(self, told: int) -> bool:
-        """Whether the kernel takes inputs of this size."""
+        """Return whether the kernel takes inputs of this size."""
         case, sizes = self.case, self.sizes(told)
         attrs = {name: number(value, sizes) for name, value in case.attrs.items()}
         structs = {

@@ -94,7 +94,7 @@ def sizes(prog: br.Program, feed: dict[str, Any]) -> dict[str, int]:
 
 
 def compare(built: Built, passes: Any, **more: int) -> tuple[int, int]:
-    """What is estimated, and what XLA needs."""
+    """Return the estimated memory, and that of XLA."""
     prog, loss, feed = built
     exe, scope = br.Executor(passes=passes), br.Scope()
     exe.init(prog, scope, seed=1)

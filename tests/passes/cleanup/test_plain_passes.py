@@ -53,7 +53,7 @@ def test_gradients_of_gradients_stay_the_same_to_the_bit() -> None:
 
 
 def repeating(times: int) -> br.Program:
-    """What computes one thing again and again, and multiplies by 1."""
+    """Build a program with common subexpressions and multiplications by 1."""
     with br.Program() as program:
         x = h = br.data("x", [3])
         for _ in range(times):

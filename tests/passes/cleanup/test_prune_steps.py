@@ -114,7 +114,7 @@ RATE, B1, B2, EPS, REAL = 0.05, 0.5, 0.9, 1e-8, 1.5
 
 
 def adam(kept: list[float], gradient: float) -> float:
-    """How far Adam moves; `kept` is count, mu and nu."""
+    """Return the step of Adam; `kept` is count, mu and nu."""
     kept[0] += 1
     kept[1] = B1 * kept[1] + (1 - B1) * gradient
     kept[2] = B2 * kept[2] + (1 - B2) * gradient**2

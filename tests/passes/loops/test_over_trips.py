@@ -24,7 +24,7 @@ def values(trips: int) -> dict[str, Any]:
 
 
 def products(prog: br.Program, fetch: Any, passes: Any = br.passes.default) -> int:
-    """How many products of matrices are left in loops."""
+    """Return the number of matrix products in loops."""
     found = all_ops(prog.explain(fetch=fetch, passes=passes).program.main)
     return sum(op.type in ("matmul", "einsum") for path, op in found if path)
 

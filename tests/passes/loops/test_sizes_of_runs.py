@@ -40,7 +40,7 @@ def feed(trips: int, rows: int) -> dict[str, Any]:
 
 
 def in_loops(body: Any) -> int:
-    """How many products are left in loops."""
+    """Return the number of matrix products in loops."""
     return sum(op.type in ("matmul", "einsum") for path, op in all_ops(body) if path)
 
 

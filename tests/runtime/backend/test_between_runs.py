@@ -50,7 +50,7 @@ class World:
         self.options: dict[str, Any] = {}
 
     def run(self, exe: br.Executor) -> Any:
-        """What a run gives, or says."""
+        """Return the results or the error of a run."""
         try:
             given = exe.run(self.prog, self.scope, self.feed, self.fetch, **self.options)
         except br.BracesError as error:
@@ -212,7 +212,7 @@ REFUSED = [
 
 
 def outcome(mode: str, change: Callable[[World], None], again: bool) -> Any:
-    """What two runs after the change give, and all values after each."""
+    """Return the results of two runs after the change, and all values after each."""
     world, exe = World(), br.Executor(mode)
     for _ in range(2):
         world.run(exe)

@@ -46,7 +46,7 @@ def rows(number: int) -> dict[str, np.ndarray]:
 
 
 def values(scope: br.Scope) -> dict[str, np.ndarray]:
-    """What the scope holds."""
+    """Return the values of the scope."""
     return {name: scope.var(name).value for name in scope.names()}
 
 

@@ -123,7 +123,7 @@ NESTED = [looped, stepped, ended, switched, blocked, branched, deep, drawn]
 
 
 def in_parts(exe: br.Executor, program: br.Program) -> bool:
-    """Whether nothing was brought together but rows that are fetched."""
+    """Return whether nothing was brought together but rows that are fetched."""
     return collectives(exe, program).get("all-gather", 0) <= 1
 
 

@@ -27,7 +27,7 @@ CHANGES: list[dict[str, Any]] = [
     {"little": 0},
     {"little": 10**6},
 ]
-"""What a target may have instead."""
+"""The alternative values of a target."""
 
 
 def branching() -> tuple[br.Program, br.Var, list[br.Var | None]]:

@@ -66,7 +66,7 @@ def test_operators_lie_within_the_loops_that_ran_them(mode: str, tmp_path: Path)
 
 
 def _outermost(span: Any, several: list[Any]) -> bool:
-    """Whether it is the longest of its name: a loop of ours may be two of XLA's."""
+    """Return whether it is the longest of its name: a loop of ours may be two of XLA's."""
     return span["dur"] == max(one["dur"] for one in several if one["name"] == span["name"])
 
 
@@ -190,7 +190,7 @@ ENTRY %main (x: f32[4], w: f32[4,4]) -> f32[4] {
 
 
 def account_of(*events: TraceEvent) -> tuple[TimeAccount, dict[str, tuple[int, int]]]:
-    """What events come to: calls and time by the names of the operators."""
+    """Return the totals of events: calls and time by operator name."""
     compiled = ProfiledCode(HloModule(HLO), Numbering(br.parse(PROGRAM).definition.main))
     account = TimeAccount()
     account.add({"jit_code": compiled}, events)

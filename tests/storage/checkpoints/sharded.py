@@ -33,7 +33,7 @@ def layout(**axes: int) -> br.Layout:
 
 
 def fed(step: int, index: int = 0, count: int = 1) -> dict[str, Any]:
-    """What one of several processes is fed at a step."""
+    """Return the feed of one of several processes at a step."""
     rng = np.random.default_rng(step)
     mine = slice(index * ROWS // count, (index + 1) * ROWS // count)
     x = rng.standard_normal((ROWS, WIDTH), np.float32)[mine]

@@ -101,7 +101,7 @@ WHOLE = {"w": np.arange(24.0).reshape(4, 6), "n": np.array(5), "c": np.ones((2, 
 
 
 def shares() -> list[dict[str, list[Shard]]]:
-    """What two processes write of `WHOLE`."""
+    """Return the files of two processes for `WHOLE`."""
     w = WHOLE["w"]
     return [
         {"w": [Shard((0, 0), w[:2, :3]), Shard((0, 3), w[:2, 3:])],

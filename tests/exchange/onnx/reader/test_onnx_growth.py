@@ -75,7 +75,7 @@ def forest(trees: int, columns: Callable[[int], list[int]] = lambda _: [0, 1, 2]
 
 
 def size_of(proto: Any, op_type: str | None = None) -> int:
-    """How many operators the imported program has."""
+    """Return the number of operators of the imported program."""
     prog, _ = br.from_onnx(proto)
     return sum(op_type in (None, op.type) for _, op in all_ops(prog.definition.main))
 

@@ -195,7 +195,7 @@ FIELDS = {
         "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1",
     ),
 }  # fmt: skip
-"""Where tensors have their numbers, if not as bytes."""
+"""The fields of the numbers of tensors, unless stored as bytes."""
 NUMBERS = {"BOOL": [1, 0, 1], "INT2": [1, -2, 0], "UINT2": [1, 3, 0], "FLOAT8E8M0": [1, 2, 4]}
 
 

@@ -151,7 +151,7 @@ SCAN = (
 
 
 def of_sequence(nodes: str, outputs: str = "float[2] y", **more: object) -> Case:
-    """What is made of the sequence s, of a and b."""
+    """Return the results computed from the sequence s, a and b."""
     graph = f"""g (float[2] a, float[2] b, int64 i) => ({outputs}) {{
         s = SequenceConstruct(a, b)
         {nodes}
@@ -165,7 +165,7 @@ OPTIONAL = "g (float[2] a) => (OUT y) { NODES }"
 
 
 def optional(nodes: str, out: str = "float[2]", **more: object) -> Case:
-    """What is made of an optional."""
+    """Return the results computed from an optional."""
     graph = OPTIONAL.replace("NODES", nodes).replace("OUT", out)
     return text(graph, inputs={"a": A}, **more)
 

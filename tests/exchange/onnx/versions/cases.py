@@ -127,7 +127,7 @@ class Case:
     want: Callable[..., Sequence[Any]] | None = None
 
     def fits(self, version: Version) -> bool:
-        """Whether a version of the operator can be written so."""
+        """Return whether a version of the operator can be written so."""
         return self.since <= version.since <= self.until
 
 

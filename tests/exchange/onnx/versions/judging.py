@@ -98,7 +98,7 @@ def session_of(model: Any) -> Any:
 
 
 def by_reference(model: Model, opset: int) -> list[Any]:
-    """What ONNX's own evaluator makes of it."""
+    """Return the results of ONNX's reference evaluator."""
     found = ReferenceEvaluator(model.alone(opset)).run(None, dict(model.fed))
     return found if isinstance(found, list) else [found]
 
@@ -109,7 +109,7 @@ def by_wider(model: Model, opset: int) -> list[Any] | None:
 
 
 def by_floats(model: Model, opset: int) -> list[Any] | None:
-    """What ONNX Runtime makes of the same in float32."""
+    """Return the results of ONNX Runtime in float32."""
     return _in_others(model, opset, FLOATS)
 
 
@@ -164,7 +164,7 @@ def dtypes_of(model: Any) -> list[int]:
 
 
 def difference(got: Sequence[Any], want: Sequence[Any], *, drawn: bool) -> str:
-    """How results differ; nothing where they do not."""
+    """Return the difference of results; empty if there is none."""
     if len(got) != len(want):
         return f"{len(got)} outputs in place of {len(want)}"
     for at, (one, other) in enumerate(zip(got, want, strict=True)):

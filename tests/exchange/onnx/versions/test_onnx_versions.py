@@ -167,7 +167,7 @@ def first_retyped(version: Version, param: str, dtype: str) -> Case | None:
 
 
 def run(models: Sequence[Model], opset: int, mode: str) -> list[list[Any]]:
-    """What all of them give, read as one model."""
+    """Return the results of all models, imported as one model."""
     graph, fed = joined(models)
     prog, values = br.from_onnx(written(graph, opset))
     scope, exe = br.Scope(), br.Executor(mode=mode)

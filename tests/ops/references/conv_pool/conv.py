@@ -37,7 +37,7 @@ def each(values: Any, count: int) -> list[int]:
 def edges(
     padding: Any, sizes: Any, window: Any, stride: Any, dilation: Any
 ) -> list[tuple[int, int]]:
-    """How much padding there is before and after each spatial axis."""
+    """Return the padding before and after each spatial axis."""
     if padding == "valid":
         return [(0, 0)] * len(sizes)
     if padding == "same":

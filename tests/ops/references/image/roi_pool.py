@@ -35,7 +35,7 @@ def samples(first: float, last: float, count: int, at: int, ratio: int) -> list[
 
 
 def corners(roi: Array, scale: float, aligned: bool) -> list[tuple[float, float]]:
-    """Where a region begins and ends, from above and from the left."""
+    """Return the first and last coordinates of a region."""
     a, b, c, d = (np.round(roi.astype(np.float64) * PARTS) / PARTS * scale).tolist()
     if aligned:
         return [(b - 0.5, d - 0.5), (a - 0.5, c - 0.5)]

@@ -6,7 +6,7 @@ from tests.ops.reference import Array, Reference, between
 
 
 def part(x: Array, starts: tuple[Array, ...], sizes: tuple[int, ...]) -> tuple[slice, ...]:
-    """Where a part of these sizes lies, within the array."""
+    """Return the start of a slice of these sizes, clamped to the array."""
     moved = (
         min(max(int(start), 0), have - size)
         for start, have, size in zip(starts, x.shape, sizes, strict=True)

@@ -97,7 +97,7 @@ def many(key: Array, n: int, p: float) -> int:
 
 
 def tail(k: int) -> float:
-    """What Stirling's formula leaves of log k!."""
+    """Return the remainder of Stirling's formula for log k!."""
     if k <= 9:
         return TAILS[k]
     return (

@@ -11,7 +11,7 @@ from tests.ops.reference import Array, Reference
 
 
 def so_far(function: Any) -> Callable[..., Array]:
-    """What a function of two numbers accumulates."""
+    """Return the accumulation of a function of two numbers."""
 
     def accumulated(x: Array, axis: int, reverse: bool) -> Array:
         turned = np.flip(x, axis) if reverse else x

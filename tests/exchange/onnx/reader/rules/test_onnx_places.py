@@ -9,6 +9,7 @@ import onnx.parser
 import pytest
 
 import braces as br
+from tests.support.running import run_fetches
 
 pytestmark = pytest.mark.unoptimized
 
@@ -20,7 +21,7 @@ def model(text: str, version: int = 18) -> Any:
 def run(found: Any, mode: str, *fed: Any) -> list[Any]:
     prog, values = br.from_onnx(found)
     feed = dict(zip(prog.feeds, fed, strict=True))
-    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, values=values)
+    return run_fetches(prog, feed, mode, values=values)
 
 
 X = np.arange(12, dtype="float32").reshape(3, 4)

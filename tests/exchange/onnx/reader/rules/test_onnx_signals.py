@@ -9,6 +9,7 @@ import onnx.parser
 import pytest
 
 import braces as br
+from tests.support.running import run_fetches
 
 pytestmark = pytest.mark.unoptimized
 MODES = ("compile", "interpret")
@@ -18,10 +19,6 @@ def read(text: str, version: int = 22, **options: Any) -> br.Program:
     model = f'<ir_version: 10, opset_import: ["" : {version}]> graph {text}'
     prog, _ = br.from_onnx(onnx.parser.parse_model(model), **options)
     return prog
-
-
-def run(prog: br.Program, mode: str = "compile", seed: int = 0, **feed: Any) -> list[Any]:
-    return br.testing.run(prog, feed, list(prog.fetches), mode=mode, seed=seed)
 
 
 # ---- draws -----------------------------------------------------------------------------------
@@ -42,11 +39,11 @@ def test_draws_have_the_moments_that_the_model_says(
 ) -> None:
     prog = read(f"(float[300, 300] x) => (float[300, 300] y) {{ y = {node} }}")
     x = np.full((300, 300), 0.25, np.float32)
-    first, other = (run(prog, seed=seed, x=x)[0] for seed in (0, 1))
+    first, other = (run_fetches(prog, {"x": x}, seed=seed)[0] for seed in (0, 1))
     assert abs(first.mean() - mean) < 0.03
     assert abs(first.std() - deviation) < 0.03
     assert not np.array_equal(first, other)
-    np.testing.assert_array_equal(first, run(prog, "interpret", x=x)[0])
+    np.testing.assert_array_equal(first, run_fetches(prog, {"x": x}, "interpret")[0])
 
 
 def test_classes_are_drawn_by_the_logarithms_of_their_probabilities() -> None:
@@ -56,7 +53,7 @@ def test_classes_are_drawn_by_the_logarithms_of_their_probabilities() -> None:
     )
     chances = np.array([[0.2, 0.3, 0.5], [0.7, 0.0, 0.3]], np.float32)
     with np.errstate(divide="ignore"):
-        (drawn,) = run(prog, x=np.log(chances))
+        (drawn,) = run_fetches(prog, {"x": np.log(chances)})
     assert drawn.dtype == np.int64
     found = [[np.mean(row == k) for k in range(3)] for row in drawn]
     np.testing.assert_allclose(found, chances, atol=0.02)
@@ -73,7 +70,7 @@ def test_dropout_that_trains_drops_what_its_mask_says() -> None:
     prog = read(DROPOUT)
     x = np.random.default_rng(0).normal(size=(400, 50)).astype(np.float32)
     for mode in MODES:
-        y, mask = run(prog, mode, x=x)
+        y, mask = run_fetches(prog, {"x": x}, mode)
         assert abs(mask.mean() - 0.75) < 0.02
         np.testing.assert_allclose(y, np.where(mask, x / 0.75, 0.0), rtol=1e-6)
 
@@ -81,7 +78,7 @@ def test_dropout_that_trains_drops_what_its_mask_says() -> None:
 def test_the_inference_form_of_a_model_that_trains_drops_nothing() -> None:
     prog = read(DROPOUT)
     x = np.ones((4, 50), np.float32)
-    y, mask = run(br.for_test(prog), x=x)
+    y, mask = run_fetches(br.for_test(prog), {"x": x})
     np.testing.assert_array_equal(y, x)
     assert mask.all()
 
@@ -97,13 +94,15 @@ def test_dropout_of_which_a_run_tells_drops_nothing_in_the_inference_form() -> N
     for mode in MODES:
         for rate, kept in ((0.25, 0.75), (1.0, 0.0)):
             told = {"rate": np.float32(rate), "on": np.array(True)}
-            y, mask = run(prog, mode, x=x, **told)
+            y, mask = run_fetches(prog, {"x": x, **told}, mode)
             assert abs(mask.mean() - kept) < 0.02
             np.testing.assert_allclose(y, np.where(mask, x / max(kept, 0.5), 0.0), rtol=1e-6)
-            y, mask = run(br.for_test(prog), mode, x=x, **told)
+            y, mask = run_fetches(br.for_test(prog), {"x": x, **told}, mode)
             np.testing.assert_array_equal(y, x)
             assert mask.all()
-        y, mask = run(prog, mode, x=x, rate=np.float32(0.25), on=np.array(False))
+        y, mask = run_fetches(
+            prog, {"x": x, "rate": np.float32(0.25), "on": np.array(False)}, mode
+        )
         np.testing.assert_array_equal(y, x)
 
 
@@ -118,7 +117,7 @@ def test_a_transform_of_a_symbolic_size_has_half_as_many_frequencies() -> None:
     x = np.random.default_rng(0).normal(size=(2, 9, 1)).astype(np.float32)
     wanted = np.fft.rfft(x[..., 0], axis=1)
     for mode in MODES:
-        (y,) = run(prog, mode, x=x)
+        (y,) = run_fetches(prog, {"x": x}, mode)
         np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], wanted, atol=1e-5)
 
 
@@ -130,7 +129,7 @@ def test_pieces_of_a_signal_of_any_length_are_transformed() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(1, 21, 1)), np.hanning(8)
     pieces = [x[0, i : i + 8, 0] * w for i in range(0, 14, 3)]
-    (y,) = run(prog, x=x.astype(np.float32), w=w.astype(np.float32))
+    (y,) = run_fetches(prog, {"x": x.astype(np.float32), "w": w.astype(np.float32)})
     np.testing.assert_allclose(y[0, ..., 0] + 1j * y[0, ..., 1], np.fft.rfft(pieces), atol=1e-5)
 
 
@@ -160,6 +159,6 @@ def test_of_nothing_it_is_what_no_number_changes(dtype: str, lowest: Any, highes
         high = ReduceMin(x)
     }}""")
     x = np.zeros((2, 0), {"float": "float32"}.get(dtype, dtype))
-    low, high = run(prog, x=x)
+    low, high = run_fetches(prog, {"x": x})
     np.testing.assert_array_equal(low, np.full(2, lowest, x.dtype))
     np.testing.assert_array_equal(high, np.full((1, 1), highest, x.dtype))

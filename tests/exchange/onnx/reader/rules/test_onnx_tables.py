@@ -19,7 +19,7 @@ WHOLE = np.array([[1, 2, 0], [3, 1, 7], [7, 7, -1]], np.int64)
 
 
 def found(proto: Any, x: Any) -> list[Any]:
-    """What a program gives."""
+    """Return the results of a program."""
     prog, values = br.from_onnx(proto)
     scope = br.Scope()
     scope.update(values)
