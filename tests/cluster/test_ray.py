@@ -6,10 +6,12 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from braces.cli.main import main
+from braces.cluster import ray_launch
 
 THERE = importlib.util.find_spec("ray") is not None
 FAILS_ONCE = """
@@ -30,6 +32,12 @@ br.cluster.agree("end", "")
 def test_without_ray_it_is_said_what_to_install(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "--ray", "train.py"]) == 1
     assert 'pip install "braces[ray]"' in capsys.readouterr().err
+
+
+def test_an_address_of_ipv6_has_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = SimpleNamespace(get_node_ip_address=lambda: "fd00::1")
+    monkeypatch.setattr(ray_launch, "ray", SimpleNamespace(util=node))
+    assert ray_launch.RayProcess().address().startswith("[fd00::1]:")
 
 
 def test_hosts_are_left_to_ray(capsys: pytest.CaptureFixture[str]) -> None:

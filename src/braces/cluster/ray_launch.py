@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from braces.cluster.host_addresses import join_address
 from braces.cluster.launch import Job, is_reaction, launch, print_message, run_attempts
 from braces.errors import ClusterError
 from braces.lazy import ray, ray_strategies
@@ -47,7 +48,7 @@ class RayProcess:
     def address(self) -> str:
         """Return the address of this machine with a free port."""
         with socket.create_server(("", 0)) as listener:
-            return f"{ray.util.get_node_ip_address()}:{listener.getsockname()[1]}"
+            return join_address(ray.util.get_node_ip_address(), listener.getsockname()[1])
 
     def run(self, job: Job) -> int:
         """Run one process until it ends."""
