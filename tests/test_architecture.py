@@ -213,7 +213,7 @@ def test_functions_are_short_enough_to_read() -> None:
     assert not long
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in sources()

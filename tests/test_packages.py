@@ -137,7 +137,7 @@ def test_what_is_imported_when_it_is_used_is_declared() -> None:
         assert package_of(module) in required(declared), module
 
 
-def test_every_requirement_says_from_which_version_on() -> None:
+def test_every_requirement_has_a_lower_bound() -> None:
     every = [*PROJECT["dependencies"], *(one for extra in EXTRAS.values() for one in extra)]
     assert not [one for one in every if ">=" not in one]
 

@@ -174,7 +174,7 @@ def habits() -> Iterator[tuple[str, Callable[..., Any], str, str]]:
             )
 
 
-def test_a_word_of_another_library_says_the_word_of_braces() -> None:
+def test_the_hint_for_a_word_of_another_library_has_the_word_of_braces() -> None:
     silent: list[str] = []
     with br.Program():
         for path, function, theirs, ours in habits():

@@ -141,7 +141,7 @@ def test_second_spellings_work_and_are_not_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize(("place", "name"), NAMES)
-def test_what_is_listed_is_public_and_says_what_it_is(place: str, name: str) -> None:
+def test_listed_names_are_public_and_documented(place: str, name: str) -> None:
     found = getattr(PLACES[place], name)
     assert not name.startswith("_")
     assert not isinstance(found, ModuleType) or f"{place}.{name}" in PLACES
@@ -235,7 +235,7 @@ def test_the_word_for_an_activation_is_act() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
-def test_the_table_of_homes_says_where_functions_are(name: str) -> None:
+def test_the_table_of_homes_has_the_modules_of_functions(name: str) -> None:
     assert name in dir(getattr(br, ELSEWHERE[name]))
     assert name not in vars(br) or name == "fft"
 
@@ -258,7 +258,7 @@ def test_the_table_of_homes_lists_all_names_of_a_namespace(namespace: str) -> No
         ("optimizer.clip", "br.optimizer.clip_by_value"),
     ],
 )
-def test_a_name_that_moved_says_where_it_is(path: str, home: str) -> None:
+def test_the_error_of_a_moved_name_has_its_new_home(path: str, home: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(home)):
         attrgetter(path)(br)
 

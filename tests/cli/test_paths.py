@@ -54,7 +54,7 @@ def none(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_says_that_a_folder_or_pipe_is_no_file(
+def test_a_command_refuses_a_folder_or_pipe(
     command: str, none: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.txt").write_text(TEXT)
@@ -69,9 +69,7 @@ def test_a_command_says_that_a_folder_or_pipe_is_no_file(
 
 
 @pytest.mark.parametrize("load", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_function_says_that_a_folder_or_pipe_is_no_file(
-    load: Callable[[Path], Any], none: Path
-) -> None:
+def test_a_function_refuses_a_folder_or_pipe(load: Callable[[Path], Any], none: Path) -> None:
     with pytest.raises(FileFormatError, match="not a regular file") as caught:
         load(none)
     assert caught.value.at == str(none)

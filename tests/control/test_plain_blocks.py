@@ -457,7 +457,7 @@ def test_bad_input_is_refused(build: Any, error: type[Exception], match: str) ->
     refused(build, error, match)
 
 
-def test_a_call_that_does_not_fit_says_both_lines() -> None:
+def test_the_error_of_an_invalid_call_has_both_lines() -> None:
     with br.Program() as prog:
         x = br.data("x", [3])
         with br.block("a") as a:

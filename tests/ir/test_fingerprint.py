@@ -104,7 +104,7 @@ def test_the_name_of_a_persistable_counts_wherever_it_stands() -> None:
     assert of(renamed.replace("update w", "update v")) != of(TEXT)
 
 
-def test_negative_zero_and_nan_are_told_apart_from_others() -> None:
+def test_negative_zero_and_nan_have_separate_fingerprints() -> None:
     texts = [
         TEXT.replace("beta=0.5", f"beta={one}") for one in ("0.0", "-0.0", "nan", "inf", "-inf")
     ]

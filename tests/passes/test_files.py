@@ -80,7 +80,7 @@ def test_every_pass_has_files() -> None:
     assert min(found.values()) >= 4
 
 
-def test_every_file_says_what_it_is_about() -> None:
+def test_every_file_has_a_heading() -> None:
     for case in CASES.values():
         first = case.text.splitlines()[0]
         assert first.startswith("# ")

@@ -43,7 +43,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("model", "kind"), CASES)
-def test_a_plan_says_what_a_run_has(model: str, kind: str, rng: np.random.Generator) -> None:
+def test_a_plan_agrees_with_a_run(model: str, kind: str, rng: np.random.Generator) -> None:
     program, loss, report = found(model, kind)
     exe = br.Executor(layout=layouts(program)[kind])
     scope = train(program, loss, exe, batch(program, rng), steps=1).scope

@@ -35,7 +35,7 @@ def report() -> PlanReport:
     return br.plan(program(), LAYOUT, {"batch": 64}, device="h100")
 
 
-def test_another_process_says_what_this_one_would(report: PlanReport) -> None:
+def test_a_plan_of_another_process_equals_that_of_this_one(report: PlanReport) -> None:
     prog = program()
     here = compile_and_report(prog.definition, LAYOUT, (), {"batch": 64})
     assert report.values == here.values
@@ -128,7 +128,7 @@ def test_a_process_that_takes_too_long_is_ended() -> None:
     ("status", "said"),
     [(-int(signal.SIGKILL), "by SIGKILL"), (3, "status 3"), (0, "status 0")],
 )
-def test_a_process_that_dies_is_told(
+def test_the_death_of_the_planning_process_is_an_error(
     status: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(command: Any, **named: Any) -> Any:
@@ -151,7 +151,7 @@ def test_errors_of_the_other_process_are_of_the_same_class() -> None:
         read_answer(answer_text(error))
 
 
-def test_a_question_is_read_as_it_was_asked() -> None:
+def test_a_request_survives_serialization() -> None:
     layout = br.Layout(
         br.Mesh({"a": 2, "b": 3}), {"n": ("a", "b")}, {"*.w": (None, ("a", "b"))}, fsdp="a"
     )

@@ -98,7 +98,7 @@ def test_other_workers_take_the_batches_of_one_that_does_not_come_back(
 
 
 @pytest.mark.thorough
-def test_a_seed_says_what_batches_draw_however_many_workers_there_are(
+def test_a_seed_determines_the_draws_of_batches_for_any_number_of_workers(
     several: Several,
 ) -> None:
     program, drawn, scope = drawing()

@@ -96,7 +96,7 @@ def test_a_program_that_closes_nothing_ends_and_so_does_its_worker() -> None:
 
 
 @pytest.mark.thorough
-def test_a_process_that_cannot_start_is_told() -> None:
+def test_a_process_that_cannot_start_is_an_error() -> None:
     with pytest.raises(br.RemoteError, match=r"did not start: it ended with status \d+"):
         br.remote.worker(env={"PYTHONHOME": "/nowhere"})
 
@@ -162,7 +162,7 @@ def test_the_command_serves_who_has_its_token_and_comes_back_where_it_was(
 
 
 @pytest.mark.thorough
-def test_the_command_says_that_a_link_is_not_encrypted(tmp_path: Path) -> None:
+def test_the_command_warns_of_an_unencrypted_connection(tmp_path: Path) -> None:
     worker, address = started(tmp_path / "t", "0.0.0.0:0")
     assert address.startswith("0.0.0.0:")
     worker.terminate()

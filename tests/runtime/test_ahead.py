@@ -87,7 +87,7 @@ def test_an_iterator_may_fill_the_same_array_again() -> None:
     assert [exe.run(prog, scope, feed=feed, fetch=out) for feed in feeds] == [0, 64, 128]
 
 
-def test_no_more_are_ready_than_asked_for() -> None:
+def test_the_number_of_prefetched_batches_is_limited() -> None:
     given = list[int]()
 
     def counted() -> Iterator[dict[str, Any]]:

@@ -69,7 +69,7 @@ def test_values_that_were_read_do_not_change_with_later_runs(mode: str) -> None:
     assert [float(a[0]) for a in (first, fetched, second, scope.var("w").value)] == [0, 0, 1, 2]
 
 
-def test_what_a_run_does_not_need_is_not_asked_for(mode: str) -> None:
+def test_unused_data_and_states_are_not_required(mode: str) -> None:
     with br.Program() as prog:
         x, y = br.data("x", [2, 3]), br.data("y", ["b"])
         twice, thrice = x * 2.0, y * 3.0
@@ -237,7 +237,7 @@ def test_a_nan_is_found_where_it_was_made(mode: str) -> None:
     assert float(scope.var("n").value) == 1.0
 
 
-def test_an_unknown_mode_says_what_there_is() -> None:
+def test_the_error_of_an_unknown_mode_lists_the_modes() -> None:
     with pytest.raises(br.ProgramError, match="'compile' or 'interpret'"):
         br.Executor(mode="eager")
 
@@ -296,7 +296,7 @@ def test_an_interrupt_in_a_run_waits_for_its_end(mode: str, monkeypatch: Any) ->
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_run_whose_state_another_thread_took_says_so(monkeypatch: Any) -> None:
+def test_a_donated_state_reports_a_run_of_another_thread(monkeypatch: Any) -> None:
     prog, *_ = counter()
     exe, scope = started(prog, "compile")
     stale = [scope.var("n").raw]

@@ -78,7 +78,7 @@ def test_jax_differentiates_and_maps_it() -> None:
     np.testing.assert_allclose(mapped, [of(W, X), of(W, 2 * X)], rtol=1e-6)
 
 
-def test_a_gradient_through_a_condition_needs_room_and_says_how_much() -> None:
+def test_a_gradient_through_a_condition_needs_a_capacity_and_its_error_has_it() -> None:
     prog, out, grad = squares()
     with pytest.raises(ProgramError, match="unknown iteration count"):
         prog.to_jax(fetches=[grad])
@@ -92,7 +92,7 @@ def test_a_gradient_through_a_condition_needs_room_and_says_how_much() -> None:
         tight.check(tight({}, {"x": x})[2])
 
 
-def test_what_fails_is_told_by_the_status_and_changes_nothing() -> None:
+def test_a_failure_is_in_the_status_and_changes_no_value() -> None:
     with br.Program() as prog:
         table, ids = br.parameter("table", [3]), br.data("ids", [2], dtype="int32")
         prog.update(table, table + br.sum(br.take(table, ids, axis=0)))

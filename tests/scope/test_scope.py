@@ -110,7 +110,7 @@ def test_get_var_names_the_nearest_of_this_scope_and_its_ancestors(scope: Scope)
     assert "Did you mean `bias`?" in raised(errors.UnknownNameError, child.get_var, "bais")
 
 
-def test_erase_says_whether_there_was_such_a_name_here(scope: Scope) -> None:
+def test_erase_returns_whether_the_name_existed(scope: Scope) -> None:
     scope.var("w")
     assert scope.new_scope().erase("w") is False
     assert scope.erase("w") is True
@@ -151,7 +151,7 @@ def test_a_name_that_is_no_text_is_refused(scope: Scope, method: str, name: obje
 # ---- values ----
 
 
-def test_a_variable_without_a_value_says_so_and_what_to_do(scope: Scope) -> None:
+def test_the_error_of_a_variable_without_a_value_has_a_fix(scope: Scope) -> None:
     w = scope.var("w")
     assert w.initialized is False
     for name in ("value", "dtype", "shape", "nbytes", "raw"):

@@ -92,7 +92,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(scope: Scope) -> None:
     assert scope.names() == ["fc.b", "fc.w"]
 
 
-def test_a_variable_without_a_value_is_there_and_says_so(scope: Scope) -> None:
+def test_a_variable_without_a_value_exists_and_raises_an_error(scope: Scope) -> None:
     scope.var("later")
     assert ("later" in scope, len(scope)) == (True, 3)
     for read in (lambda: scope["later"], scope.items, scope.values, lambda: scope.get("later")):

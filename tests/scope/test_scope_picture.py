@@ -47,7 +47,7 @@ def outline(scope: Scope) -> list[tuple[int, str]]:
     return [line for line in Outline(scope._repr_html_()).lines if line[1]]
 
 
-def test_names_are_a_tree_that_says_what_values_are_like() -> None:
+def test_names_are_a_tree_with_types_of_values() -> None:
     scope = Scope()
     scope.update({"enc/q.w": np.float32([[1.0, 3.0]]), "enc/q.b": [2.0], "enc/k.w": [0.0, 0.0]})
     scope.update({"step": 7, "bad": [1.0, np.nan, np.inf], "fc": [], "fc.w": [True, False]})

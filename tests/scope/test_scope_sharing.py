@@ -99,7 +99,7 @@ def test_bfloat16_is_lent_though_numpy_does_not_know_it(scope: Scope, make: Any)
     np.testing.assert_array_equal(other.value, w.value, strict=True)
 
 
-def test_what_cannot_be_lent_says_so(scope: Scope) -> None:
+def test_values_that_cannot_be_shared_are_errors(scope: Scope) -> None:
     w = scope.var("w")
     for look in (np.from_dlpack, jnp.from_dlpack):
         with pytest.raises(UninitializedError, match="uninitialized variable `w`"):
@@ -138,7 +138,7 @@ def test_what_another_library_lends_is_copied_or_shared(
     assert address(w.raw) == address(value)
 
 
-def test_an_array_of_numpy_or_jax_is_shared_where_that_is_asked_for(scope: Scope) -> None:
+def test_an_array_of_numpy_or_jax_is_shared_on_request(scope: Scope) -> None:
     w = scope.var("w")
     for given in (np.ones((2, 3)), np.ones(3, BFLOAT16), jnp.ones(3), jnp.ones(3, BFLOAT16)):
         w.set(given, copy=False)

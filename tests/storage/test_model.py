@@ -338,7 +338,7 @@ def test_threads_may_sample_from_one_model(path: Path) -> None:
 # ---- the file --------------------------------------------------------------------------------
 
 
-def test_the_header_says_what_the_file_is(net: Net, path: Path) -> None:
+def test_the_header_has_the_kind_of_the_file(net: Net, path: Path) -> None:
     with open_tensors(net.save(path)) as file:
         assert file.record == {
             "format": "braces.model",

@@ -103,7 +103,9 @@ def test_values_go_into_this_very_scope(scope: br.Scope, tmp_path: Path) -> None
     assert child.var("step").value == 2**62 + 1
 
 
-def test_loading_says_what_is_missing_and_extra(scope: br.Scope, tmp_path: Path) -> None:
+def test_errors_of_loading_list_missing_and_extra_names(
+    scope: br.Scope, tmp_path: Path
+) -> None:
     save_parameters(scope, tmp_path / "p", names=["fc.w", "step"])
     other = br.Scope()
     for name in ("fc.w", "fc.b"):

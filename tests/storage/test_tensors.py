@@ -364,7 +364,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         read_all(tmp_path)
 
 
-def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_all(tmp_path / "f")
 

@@ -89,7 +89,7 @@ def test_programs_of_a_model_count_where_their_feeds_suffice(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("fetch", ["loss", "accuracy"])
-def test_what_the_fetches_need_is_still_asked_for(tmp_path: Path, fetch: str) -> None:
+def test_data_that_the_fetches_need_is_required(tmp_path: Path, fetch: str) -> None:
     model = classifier()
     given = model.program, model.scope, ["x"], [getattr(model, fetch)]
     with pytest.raises(FeedError, match=r"need data that is not among the feeds: `y`"):

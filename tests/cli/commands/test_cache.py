@@ -34,7 +34,7 @@ def fill(folder: Path) -> None:
     (folder / processor_name() / f"two-{'0' * 64}-cache").write_bytes(bytes(1000))
 
 
-def test_the_folder_and_its_size_are_told(
+def test_the_folder_and_its_size_are_printed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cache"]) == 0
@@ -54,7 +54,7 @@ def test_clear_removes_its_files(folder: Path, capsys: pytest.CaptureFixture[str
     assert (folder.parent / "beside").exists()
 
 
-def test_a_folder_of_jax_is_told_of(
+def test_a_folder_of_jax_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(JAX_VARIABLE, str(folder.parent / "other"))

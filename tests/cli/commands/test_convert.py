@@ -57,7 +57,7 @@ def test_one_of_both_files_is_ours(
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "a.onnxx", "a"])
-def test_a_suffix_that_says_no_kind_of_file_is_refused(
+def test_an_unknown_suffix_is_refused(
     name: str, layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["convert", layer, str(tmp_path / name)]) == 1

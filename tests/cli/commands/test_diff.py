@@ -42,11 +42,11 @@ def test_names_of_temporaries_do_not_matter() -> None:
     assert changes(("zero", "nothing"), ("a: f32", "sum: f32"), ("x=a,", "x=sum,")) == []
 
 
-def test_a_changed_attribute_is_told_with_its_operator() -> None:
+def test_a_changed_attribute_is_listed_with_its_operator() -> None:
     assert changes(("axis=-1", "axis=0")) == ["changed |  | out (softmax) | axis: -1 → 0"]
 
 
-def test_a_change_in_a_nested_block_says_the_block() -> None:
+def test_a_change_in_a_nested_block_names_the_block() -> None:
     assert changes(("x=a, y=w", "x=h, y=w")) == ["changed | l/body | b (multiply) | x: a → h"]
 
 

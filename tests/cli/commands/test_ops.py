@@ -25,7 +25,7 @@ def test_every_operator_is_listed_with_what_it_does(capsys: pytest.CaptureFixtur
     assert names == sorted(OPS.definitions)
 
 
-def test_one_operator_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_operator_is_described_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "softmax")
     assert text.startswith("softmax(x, *, axis: Axis = -1) -> out\n")
     assert OPS.get("softmax").doc in text
@@ -36,7 +36,9 @@ def test_one_operator_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     "name", ["loop", "switch", "tanh.vjp", "tanh.vjp.jvp", "split", "concat"]
 )
-def test_operators_of_all_kinds_are_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_operators_of_all_kinds_are_described(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said(capsys, name).startswith(f"{name}(")
 
 
@@ -64,7 +66,7 @@ def test_an_unknown_name_ends_with_1_and_names_the_nearest(
 # ---- layers and functions --------------------------------------------------------------------
 
 
-def test_every_layer_is_told_with_the_operators_that_it_is_made_of() -> None:
+def test_every_layer_is_described_with_its_operators() -> None:
     assert LAYERS.keys() == public_layers().keys()
     for name, build in LAYERS.items():
         with br.Program() as program:
@@ -114,13 +116,13 @@ def test_internal_operators_are_listed_with_a_mark(capsys: pytest.CaptureFixture
         ("Executor", "br.Executor("),
     ],
 )
-def test_public_functions_are_told_too(
+def test_public_functions_are_described_too(
     name: str, start: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(capsys, name).startswith(start)
 
 
 @pytest.mark.parametrize("name", ["__name__", "layers", "layers.Any", "layers._conv", "fcc"])
-def test_what_is_not_public_is_not_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_private_names_are_not_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", name]) == 1
     assert f"unknown operator `{name}`" in capsys.readouterr().err

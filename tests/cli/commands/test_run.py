@@ -245,7 +245,7 @@ def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
         (["--feed", "x=[[1]]"], "shape mismatch of the feed `x`"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     text_file: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", text_file, *arguments]) == 1
@@ -261,7 +261,7 @@ def test_files_with_code_in_them_are_refused(
     assert main(["run", text_file, "--feed", f"x=@{tmp_path / 'none.npy'}"]) == 2
 
 
-def test_nothing_to_fetch_says_what_there_is(
+def test_the_error_of_a_run_without_fetches_lists_the_variables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.txt").write_text(TEXT.replace("return z", ""))

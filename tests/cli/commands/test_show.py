@@ -67,7 +67,9 @@ def test_blocks_are_shown_in_each_other(
     assert "\033" not in "".join(lines)
 
 
-def test_json_says_the_same(program_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_content(
+    program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = as_json(capsys, program_file)
     program = said["programs"]["program"]
     assert said["kind"] == "program"

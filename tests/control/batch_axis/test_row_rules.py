@@ -24,7 +24,7 @@ DEFINITIONS = dict(OPS.definitions)
 # ---- definitions -----------------------------------------------------------------------------
 
 
-def test_every_operator_says_how_its_axes_map() -> None:
+def test_every_operator_has_an_axis_map() -> None:
     assert not [d.type for d in DEFINITIONS.values() if d.axes_rule is None]
 
 

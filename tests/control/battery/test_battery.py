@@ -68,7 +68,7 @@ def test_a_memory_is_kept_once_whatever_its_size(width: int) -> None:
     assert str(prog).count("= list_push(") == 1
 
 
-def test_what_a_trip_popped_is_read_where_it_lies_and_not_carried(
+def test_popped_elements_are_read_from_the_list_and_not_carried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     carried, repeat = dict[str, int](), OpLowering.repeat

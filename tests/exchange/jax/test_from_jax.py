@@ -320,7 +320,7 @@ def test_what_does_not_follow_from_sizes_names_them_as_the_user_does() -> None:
     assert "by jnp.asarray before slicing them by `time`" in str(error)
 
 
-def test_arguments_that_are_missing_are_told_at_the_users_line() -> None:
+def test_missing_arguments_raise_errors_at_the_users_line() -> None:
     def needs(x: Any, y: Any) -> Any:
         return x + y
 

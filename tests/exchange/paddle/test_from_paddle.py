@@ -259,7 +259,7 @@ def test_blocks_that_double_what_is_read_are_refused(
         br.from_paddle(p.save(tmp_path))
 
 
-def test_what_is_no_program_says_what_would_be(tmp_path: Path) -> None:
+def test_the_error_of_a_foreign_file_has_the_expected_format(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"has no Paddle program[\s\S]*__model__"):
         br.from_paddle(tmp_path)
     (tmp_path / "net.json").write_text('{"base_code":{"magic":"pir","version":1}}')

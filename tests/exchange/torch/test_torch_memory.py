@@ -32,7 +32,7 @@ def view(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> np.nd
 
 
 @pytest.mark.parametrize(("shape", "strides"), FILLED)
-def test_views_of_a_memory_take_what_lies_there(
+def test_views_of_a_storage_read_its_elements(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> None:
     own = StorageLayout(shape, strides)

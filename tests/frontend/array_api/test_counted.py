@@ -369,7 +369,7 @@ def test_rows_of_a_step_and_of_a_branch_stay_on_their_own(mode: str) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_where_it_is_asked(
+def test_invalid_arguments_raise_errors_at_the_users_line(
     prog: br.Program, error: type[Exception], do: Callable[[], Any], parts: list[str]
 ) -> None:
     refuse_here(prog, error, do, *parts)

@@ -227,7 +227,7 @@ def test_steps_and_branches_take_them_row_by_row(mode: str) -> None:
         (ShapeError, lambda: br.isclose(get("x"), get("w")), ["broadcast"]),
     ],
 )
-def test_what_does_not_fit_is_refused_where_it_is_asked(
+def test_invalid_arguments_raise_errors_at_the_users_line(
     prog: br.Program, error: type[Exception], do: Callable[[], Any], parts: list[str]
 ) -> None:
     refuse_here(prog, error, do, *parts)

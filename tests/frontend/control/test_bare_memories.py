@@ -246,7 +246,7 @@ def test_a_bare_memory_after_its_update_is_refused_wherever_a_variable_stands(
 
 
 @pytest.mark.parametrize("kind", ["rnn", "while"])
-def test_next_before_the_update_says_what_to_write(kind: str) -> None:
+def test_the_error_of_next_before_the_update_has_a_fix(kind: str) -> None:
     def read() -> None:
         with br.Program(), a_loop(kind) as block:
             block.add_memory(init=br.zeros([3])).next  # noqa: B018
@@ -258,7 +258,7 @@ def test_next_before_the_update_says_what_to_write(kind: str) -> None:
     assert caught.match(HERE)
 
 
-def test_behind_the_block_a_memory_says_to_take_its_final_value() -> None:
+def test_the_error_of_a_memory_after_the_block_suggests_its_final_value() -> None:
     with br.Program():
         rnn = br.create_rnn(steps=2)
         with rnn.stepnet() as net:

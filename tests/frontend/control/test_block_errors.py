@@ -406,7 +406,7 @@ def test_what_is_no_variable_is_refused_by_line(
     refuse_here(prog, br.DTypeError, do, "expected a variable, a number or an array")
 
 
-def test_a_memory_of_an_unknown_size_says_how_to_find_it(prog: br.Program) -> None:
+def test_the_error_of_a_memory_of_unknown_size_has_a_fix(prog: br.Program) -> None:
     def build() -> None:
         in_net(lambda net, _: net.add_memory(shape=[None, 4]))
 

@@ -36,7 +36,7 @@ def stacked(h: Any) -> Any:
     return br.scan(lambda h, _: (mix(h), None), h, length=STAGES, own_parameters=True)[0]
 
 
-def test_each_step_has_parameters_of_its_own(mode: str, rng: np.random.Generator) -> None:
+def test_each_stage_has_separate_parameters(mode: str, rng: np.random.Generator) -> None:
     with br.Program() as program:
         y = stacked(br.data("x", ["rows", WIDTH], **FLOAT))
     exe, scope, x = br.Executor(mode), br.Scope(), rng.normal(size=(5, WIDTH))

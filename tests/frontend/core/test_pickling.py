@@ -207,7 +207,7 @@ def test_a_public_value_comes_back(name: str, way: Callable[[Any], Any]) -> None
         assert back == value or repr(back) == repr(value)
 
 
-def test_a_scope_says_what_to_do() -> None:
+def test_the_error_of_pickling_a_scope_has_a_fix() -> None:
     with br.Program() as prog:
         br.parameter("w", [2], init=1.0)
     scope = br.Executor().init(prog, br.Scope())

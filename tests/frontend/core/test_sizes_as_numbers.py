@@ -92,7 +92,7 @@ def test_every_input_of_an_operator_takes_a_size() -> None:
     br.verify(prog)
 
 
-def test_a_size_outside_of_a_program_says_what_to_write() -> None:
+def test_the_error_of_a_size_outside_of_a_program_has_a_fix() -> None:
     with br.Program():
         n = br.data("x", ["n"]).shape[0]
         with pytest.raises(br.DTypeError, match=r"br\.size\("):

@@ -149,7 +149,7 @@ def test_a_hint_ignores_case_and_near_misses_are_suggested() -> None:
         ("zzz", "See dir(br.Var)"),
     ],
 )
-def test_a_variable_says_what_to_type_for_methods_of_others(name: str, said: str) -> None:
+def test_a_variable_suggests_counterparts_of_foreign_methods(name: str, said: str) -> None:
     with br.Program():
         x = br.data("x", [3])
     with pytest.raises(AttributeError, match=re.escape(said)):

@@ -481,7 +481,7 @@ def test_bad_input_is_refused_by_line(do: Any, error: type[Exception], part: str
     refuse_here(prog_with_loss(), error, do, part)
 
 
-def test_an_error_says_which_distribution_it_is_of() -> None:
+def test_an_error_names_its_distribution() -> None:
     with br.Program(), pytest.raises(ProgramError) as caught:
         D.Normal(0.0, -1.0)
     assert "at: Normal, at " in str(caught.value)

@@ -385,14 +385,16 @@ def check_even(names: list[str]) -> None:
             np.testing.assert_allclose(found[name, "slopes"], 0.0, atol=1e-7, err_msg=name)
 
 
-def test_what_lies_below_draws_is_even_and_does_not_move() -> None:
+def test_base_samples_are_uniform_and_fixed() -> None:
     """The distribution function of a draw is uniform, whatever the parameters are."""
     check_even(["Normal", "Gumbel", "Pareto", "Kumaraswamy", "RelaxedBernoulli"])
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", EVEN)
-def test_what_lies_below_each_draw_is_even_and_does_not_move(name: str) -> None:
+def test_base_samples_of_each_family_are_uniform_and_fixed(
+    name: str,
+) -> None:
     check_even([name])
 
 

@@ -55,7 +55,7 @@ def test_a_variable_of_another_program_or_none_at_all_updates_nothing() -> None:
 # ---- operators that are not there ------------------------------------------------------------
 
 
-def test_a_program_says_which_module_defined_an_operator_that_is_not_there(
+def test_the_error_of_a_missing_operator_names_its_module(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "my_operators.py").write_text(

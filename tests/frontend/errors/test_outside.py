@@ -49,7 +49,7 @@ def test_an_operator_on_values_alone_is_refused(name: str) -> None:
         lambda: br.cast(1, "float64"),
     ],
 )
-def test_the_error_says_where_and_what_to_do(do: Callable[[], Any]) -> None:
+def test_the_error_has_the_place_and_a_fix(do: Callable[[], Any]) -> None:
     message = str(outside(do))
     for part in (__file__, "NumPy", "with br.Program() as prog:", "br.constant"):
         assert part in message

@@ -13,7 +13,7 @@ from braces import Var
 from braces.frontend.core.functions import FUNCTIONS
 
 
-def test_the_size_of_an_axis_is_asked_for_as_is_said() -> None:
+def test_the_fix_for_the_size_of_an_axis_works() -> None:
     with br.Program():
         x = br.data("x", ["n", 3])
         with pytest.raises(AttributeError, match=r"br\.size\(x\.shape\[0\]\)"):

@@ -303,7 +303,7 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_at_the_users_line(
+def test_invalid_arguments_raise_errors_at_the_users_line(
     build: Loss, error: type[br.BracesError], what: str
 ) -> None:
     with br.Program() as prog:

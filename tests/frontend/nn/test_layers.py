@@ -249,7 +249,7 @@ def test_embedding_looks_up_in_a_table_that_is_given(mode: str) -> None:
         ),
     ],
 )
-def test_embedding_refuses_and_says_both_ways(
+def test_the_error_of_embedding_has_both_signatures(
     build: Any, error: type[Exception], message: str
 ) -> None:
     with br.Program() as prog:

@@ -146,7 +146,7 @@ def test_batch_norm_keeps_running_statistics(mode: str, rng: np.random.Generator
     np.testing.assert_allclose(got, (fed - mean) / np.sqrt(var + 1e-5), rtol=1e-3, atol=1e-4)
 
 
-def test_batch_norm_in_an_inner_block_says_what_to_do() -> None:
+def test_the_error_of_batch_norm_in_an_inner_block_has_a_fix() -> None:
     with br.Program() as prog:
         x = br.data("x", ["t", "b", 3])
         before = str(prog), str(prog.startup)

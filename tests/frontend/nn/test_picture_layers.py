@@ -159,7 +159,7 @@ def test_transposed_convolutions_make_the_weights_that_they_take(mode: str) -> N
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_at_the_users_line(
+def test_invalid_arguments_raise_errors_at_the_users_line(
     build: Callable[[Any], Any], error: type[br.BracesError], what: str
 ) -> None:
     with br.Program() as prog:

@@ -315,7 +315,7 @@ _var = br.get_variable
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_at_the_users_line(
+def test_invalid_arguments_raise_errors_at_the_users_line(
     build: Callable[[Any, Any], Any], error: type[br.BracesError], what: str
 ) -> None:
     with br.Program() as prog:

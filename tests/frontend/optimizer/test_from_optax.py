@@ -335,7 +335,7 @@ def test_a_transformation_keeps_the_same_things() -> None:
     refused(ProgramError, "tree structure of its state", lambda: updating(more, lambda p: {}))
 
 
-def test_a_schedule_that_is_jaxs_is_told_from_one_of_operators() -> None:
+def test_schedules_of_jax_and_of_operators_are_distinguished() -> None:
     said = refused(
         ProgramError, "schedule", lambda: opt.sgd(optax.cosine_decay_schedule(0.1, 5))
     )

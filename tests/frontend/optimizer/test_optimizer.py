@@ -247,7 +247,7 @@ def test_names_are_stable(made: Optimizer, wanted: str) -> None:
     assert set(line.scope.names()) == expected
 
 
-def test_a_second_optimizer_has_names_of_its_own() -> None:
+def test_a_second_optimizer_has_separate_names() -> None:
     line = Line()
     opt.adam().minimize(line.loss, [line.w])
     opt.adam().minimize(line.loss, ["line.b"])

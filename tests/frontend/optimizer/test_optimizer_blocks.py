@@ -205,7 +205,7 @@ def test_a_step_in_a_block_that_is_called_again_is_a_second_step(mode: str) -> N
         np.testing.assert_allclose(two[name], value, 1e-6, 1e-7, err_msg=name)
 
 
-def test_a_second_step_says_the_loss_of_the_parameters_before_both(mode: str) -> None:
+def test_a_second_step_fetches_the_loss_of_the_initial_parameters(mode: str) -> None:
     exe, scope = br.Executor(mode=mode), br.Scope()
     twice = boxed(2)
     exe.init(twice, scope, seed=0)

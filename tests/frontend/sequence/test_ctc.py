@@ -116,7 +116,7 @@ def test_the_best_class_of_each_step_gives_labels_without_repetitions_and_blanks
     np.testing.assert_array_equal(found[1], [0, 0])
 
 
-def test_what_does_not_fit_is_refused_at_the_users_line() -> None:
+def test_invalid_arguments_raise_errors_at_the_users_line() -> None:
     with br.Program() as program:
         x, flat = br.data("seq", ["b", "t", 3]), br.data("x", ["b", 4])
         ids = br.data("ids", ["b", "t", 3], dtype="int32")

@@ -260,7 +260,7 @@ def test_a_folder_and_a_socket_are_refused_before_anything_is_written(tmp_path: 
 
 
 @posix
-def test_an_error_of_the_system_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+def test_an_error_of_the_system_names_the_requested_file(tmp_path: Path) -> None:
     program = """
 import resource, sys
 from braces.ir.files.atomic_write import write_atomically

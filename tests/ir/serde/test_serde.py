@@ -277,7 +277,7 @@ def test_a_file_cut_short_anywhere_is_refused() -> None:
         b"\n\5other",
     ],
 )
-def test_a_foreign_file_is_told_apart_from_a_damaged_one(data: bytes) -> None:
+def test_foreign_and_damaged_files_are_distinguished(data: bytes) -> None:
     with pytest.raises(FileFormatError, match="not a Braces program"):
         serde.program_from_bytes(data)
     with pytest.raises(FileFormatError, match="damaged or truncated Braces program"):

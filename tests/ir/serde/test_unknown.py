@@ -96,7 +96,7 @@ def notes(program: Program) -> dict[str, str]:
 # ---- what is kept ----------------------------------------------------------------------------
 
 
-def test_what_a_newer_schema_says_of_a_record_is_saved_again_byte_for_byte(
+def test_fields_of_a_newer_schema_are_saved_byte_for_byte(
     tmp_path: Path,
 ) -> None:
     desc = written_by_newer()
@@ -190,7 +190,7 @@ def refused(data: bytes) -> FileFormatError:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_value_that_says_more_than_is_known_is_refused(kind: str) -> None:
+def test_a_value_with_unknown_fields_is_refused(kind: str) -> None:
     desc = NEWER.FromString(parse(TEXT).to_bytes())
     values(desc)[kind].note = "more"
     error = refused(desc.SerializeToString())

@@ -155,7 +155,7 @@ def test_a_cache_of_an_earlier_version_is_taken_over(folder: Path) -> None:
     assert len(list_entries(folder)) == len(ENTRIES)
 
 
-def test_the_log_says_once_that_a_folder_is_foreign(
+def test_the_log_has_one_note_on_a_foreign_folder(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(folder, "src/main.cc")

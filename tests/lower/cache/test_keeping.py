@@ -227,7 +227,7 @@ def test_a_named_folder_stays_the_same_wherever_the_process_goes(
     assert find_cache_folder({VARIABLE: "~/there"}) == Path.home() / "there" / "xla"
 
 
-def test_each_kind_of_processor_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_each_kind_of_processor_has_a_separate_folder(tmp_path: Path) -> None:
     paragraph = "processor\t: 0\nmodel name\t: Fast\ncpu MHz\t: {}\nflags\t: sse {}\n"
     names = list[str]()
     for number, (speed, more) in enumerate([(1000, ""), (2000, ""), (1000, "avx512f")]):
@@ -315,7 +315,7 @@ def test_an_entry_that_cannot_be_written_does_no_harm(
     assert not entries(folder)
 
 
-def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
+def test_a_program_that_does_not_compile_raises_its_error(folder: Path) -> None:
     told = list[str]()
 
     class Broken:

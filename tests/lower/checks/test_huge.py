@@ -27,7 +27,7 @@ MOST = 2**63 - 1
         lambda: br.reshape(br.data("y", [2**31, 2**31, 2**31]), [-1]),
     ],
 )
-def test_the_builder_refuses_it_and_says_where(build: Callable[[], object]) -> None:
+def test_the_builder_refuses_it_with_its_place(build: Callable[[], object]) -> None:
     with br.Program() as program:
         with pytest.raises(ShapeError, match=r"2\^63 bytes") as caught:
             build()

@@ -20,14 +20,14 @@ def device(memory: dict[str, int] | None) -> Any:
     return Mock(memory_stats=lambda: memory)
 
 
-def test_a_device_that_reports_its_memory_is_asked_for_it() -> None:
+def test_the_memory_of_a_reporting_device_is_queried() -> None:
     checks.probe_memory(10 << 30, device(GPU_MEMORY))
     with pytest.raises(br.RunError, match="out of memory") as error:
         checks.probe_memory((10 << 30) + 1, device(GPU_MEMORY))
     assert "10,737,418,241 bytes" in str(error.value)
 
 
-def test_a_host_is_asked_for_the_memory_itself() -> None:
+def test_the_memory_of_a_host_is_probed() -> None:
     checks.probe_memory(1 << 28, device(None))
     with pytest.raises(br.RunError, match="out of memory"):
         checks.probe_memory(1 << 60, device(None))

@@ -343,7 +343,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_process_says_early_that_it_cannot_run() -> None:
+def test_a_forked_process_is_refused_early() -> None:
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKED],
         capture_output=True,

@@ -197,7 +197,7 @@ def test_split_into_symbolic_sizes(mode: str) -> None:
         np.testing.assert_array_equal(array, want)
 
 
-def test_split_says_what_does_not_add_up() -> None:
+def test_the_error_of_split_has_the_sizes() -> None:
     with br.Program():
         x = br.data("x", ["b", 5])
         with pytest.raises(ShapeError, match="axis size b is not divisible into 2 equal"):

@@ -11,7 +11,7 @@ from braces.define.core.check_code import decode_offender, encode_offender, wors
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 7, -128, 2**30 - 3, 3 - 2**30])
-def test_a_value_that_is_wrong_is_told_as_it_is(value: int) -> None:
+def test_the_message_of_a_check_has_the_invalid_value(value: int) -> None:
     small = ("int8",) if abs(value) < 129 else ()
     for dtype in (*small, "int32", "int64"):
         with jax.enable_x64(True):
@@ -24,7 +24,7 @@ def told(value: np.generic) -> str | None:
     return decode_offender(int(worst_code(encode_offender(np.True_, value))))
 
 
-def test_values_that_are_too_far_away_are_told_as_such() -> None:
+def test_values_beyond_the_range_of_codes_are_reported_as_bounds() -> None:
     with jax.enable_x64(True):
         for value, text in ((2**62, "1073741822 or more"), (-(2**62), "-1073741822 or less")):
             assert told(np.int64(value)) == text
@@ -36,7 +36,7 @@ def test_bools_tell_that_something_is_wrong_and_no_value() -> None:
     assert decode_offender(int(worst_code(np.array([False, True])))) is None
 
 
-def test_of_several_failures_the_first_is_told(mode: str) -> None:
+def test_of_several_failures_the_first_is_reported(mode: str) -> None:
     with br.Program() as prog:
         rows = br.data("rows", ["t"], dtype="int32")
         table = br.constant([1.0, 2.0])

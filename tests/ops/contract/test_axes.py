@@ -470,7 +470,7 @@ def axes_of(op: str, *shapes: tuple[int, ...], **attrs: Any) -> AxisMap:
     ],
     ids=["matmul", "cumsum", "add"],
 )
-def test_an_operator_says_what_becomes_of_an_axis(
+def test_effects_of_axes_follow_from_the_axis_map(
     axes: AxisMap, fates: list[AxisEffect]
 ) -> None:
     assert [axes.fate("x", axis) for axis in range(len(fates))] == fates

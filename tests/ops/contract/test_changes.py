@@ -135,7 +135,7 @@ def test_what_changes_the_shape_alone_keeps_all_numbers_row_by_row(case: Case) -
 
 
 @pytest.mark.parametrize("case", changing(AXES), ids=str)
-def test_what_changes_the_order_of_axes_alone_says_it(case: Case) -> None:
+def test_the_declared_order_of_axes_describes_the_permutation(case: Case) -> None:
     values = case.values(case.sizes())
     x = values["x"][0]
     order = order_of(case, x)
@@ -148,7 +148,7 @@ def test_each_way_to_change_an_array_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("case", UNIFORM, ids=map(str, UNIFORM))
-def test_an_operator_gives_one_number_where_it_says_so(case: Case) -> None:
+def test_a_declared_number_equals_the_result(case: Case) -> None:
     out = result_of(case, case.values(case.sizes()))
     assert bits(out) == bits(np.full(out.shape, case.definition.number(case.attrs), out.dtype))
 

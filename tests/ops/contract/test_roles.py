@@ -167,7 +167,7 @@ def _with_mode(mode: str, made: tuple[Any, Any, Any]) -> tuple[Any, ...]:
 # ---- roles that are said ---------------------------------------------------------------------
 
 
-def test_a_users_operator_says_that_it_works_otherwise_in_training() -> None:
+def test_a_users_operator_declares_a_training_mode() -> None:
     @br.op()
     def roles_noisy(
         x: br.Tensor, *, busy: br.Training = True, training: bool = True
@@ -204,7 +204,7 @@ def test_what_is_for_training_alone_is_left_away_in_tests(mode: str) -> None:
         br.op(noisy, training_only=("noise",))
 
 
-def test_a_users_operator_says_which_input_holds_integers() -> None:
+def test_a_users_operator_declares_its_integer_input() -> None:
     @br.op()
     def roles_picked(x: br.Tensor, at: br.Indices, ids: br.Tensor) -> br.Tensor:
         return x[:, at] * ids

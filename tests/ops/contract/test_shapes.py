@@ -214,7 +214,7 @@ def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPa
         ),
     ],
 )
-def test_what_does_not_fit_says_which_axis_and_what_it_must_be(
+def test_shape_errors_have_the_axis_and_the_expected_size(
     build: Any, shapes: list[Any], what: str, fix: str
 ) -> None:
     with br.Program() as program:

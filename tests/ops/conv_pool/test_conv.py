@@ -229,7 +229,7 @@ def test_the_gradient_of_a_largest_element_goes_to_nan_but_not_to_padding(mode: 
     np.testing.assert_array_equal(got[0, 0], [[1, 0, 1], [0, 0, 1], [1, 0, 0]])
 
 
-def test_avg_pool_counts_padding_only_when_told(mode: str) -> None:
+def test_avg_pool_counts_padding_only_on_request(mode: str) -> None:
     x = np.ones((1, 1, 2, 2), np.float32)
 
     def corner(**attrs: Any) -> float:

@@ -64,7 +64,7 @@ def test_nan_has_a_place(mode: str) -> None:
     np.testing.assert_array_equal(got[1][0, 0], [1, 3])
 
 
-def test_what_lies_beyond_the_padding_never_counts(mode: str) -> None:
+def test_elements_beyond_the_padding_never_count(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", [1, 1, "t"])
         attrs = {"window": 3, "stride": 3, "padding": 1, "ceil_mode": True}

@@ -65,7 +65,7 @@ def test_long_sums_are_products_with_a_matrix() -> None:
         ([2, 3, 4], {"mode": "nearest", "antialias": True}, "antialias=True is not supported"),
     ],
 )
-def test_what_says_nothing_is_refused(shape: Any, options: Any, word: str) -> None:
+def test_invalid_options_of_resize_are_refused(shape: Any, options: Any, word: str) -> None:
     with br.Program() as prog:
         x = br.data("x", [2, 5, 5])
         before = str(prog)

@@ -287,7 +287,7 @@ def tried(mode: str, define: Callable[[Callable[..., Any]], Any], use: Any, rule
 
 
 @pytest.mark.parametrize("part", GIVE)
-def test_a_function_of_a_definition_that_fails_is_told_with_its_line(
+def test_the_error_of_a_failing_function_of_a_definition_has_its_line(
     mode: str, part: str
 ) -> None:
     define, use, _ = GIVE[part]

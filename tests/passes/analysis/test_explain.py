@@ -41,7 +41,7 @@ def explained(**options: Any) -> Explanation:
     return br.parse(LOOPS).explain(**options)
 
 
-def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
+def test_each_pass_has_a_note_for_each_loop() -> None:
     assert str(explained(passes=(br.passes.dce, br.passes.licm), all=True)) == (
         "dce: Eliminate operators that no result or update needs.\n"
         "  block 0: 1 removed (third), 1 changed (first)\n"
@@ -132,7 +132,7 @@ def test_a_program_that_gives_nothing_is_explained_for_all_that_nobody_reads() -
     assert all(one.same for one in found.steps[0].constructs)
 
 
-def test_new_constructs_and_notes_of_blocks_are_told() -> None:
+def test_new_constructs_and_notes_of_blocks_are_listed() -> None:
     def more(program: ProgramDef) -> ProgramDef:
         br.passes.note("", "one more loop")
         loop = program.main.ops[2]
@@ -215,7 +215,7 @@ def test_changes_and_missed_optimizations_are_printed_and_nothing_else() -> None
     assert "second: no expensive operator can move after the loop\n" in everything
 
 
-def test_a_program_that_no_pass_changes_says_so() -> None:
+def test_an_unchanged_program_is_reported() -> None:
     prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x)  return y }")
     assert str(prog.explain()).splitlines()[0] == "no pass changed the program"
 
@@ -341,7 +341,7 @@ def test_sizes_may_be_said() -> None:
         explained(sizes={"m": 1000})
 
 
-def test_what_each_pass_makes_of_the_costs_is_told() -> None:
+def test_the_costs_after_each_pass_are_reported() -> None:
     found = explained(passes=(br.passes.dce, br.passes.licm))
     first, second = found.steps
     prog = br.parse(LOOPS)

@@ -177,7 +177,7 @@ B = Dim.named("b")
         ),
     ],
 )
-def test_what_is_alive_at_once_is_told_from_the_order(text: str, wanted: Any) -> None:
+def test_live_values_follow_from_the_order(text: str, wanted: Any) -> None:
     assert peak(text) == wanted
 
 

@@ -164,7 +164,7 @@ def test_a_pass_is_called_with_a_program() -> None:
     assert str(prog) == before
 
 
-def test_what_a_pass_says_of_itself() -> None:
+def test_the_attributes_of_a_pass() -> None:
     assert br.passes.Pass("same", same).doc == "Change nothing."
     assert br.passes.Pass("same", same, doc="Nothing.").doc == "Nothing."
     assert repr(br.passes.dce).startswith("<Pass dce: Eliminate")
@@ -273,13 +273,13 @@ def test_what_is_no_tuple_of_passes_is_refused(given: Any) -> None:
         br.Executor(passes=given)
 
 
-def test_each_mode_has_passes_where_none_are_asked_for() -> None:
+def test_each_mode_has_default_passes() -> None:
     assert br.Executor().passes == br.passes.default
     assert br.Executor(passes=None).passes == br.passes.default
     assert br.Executor("interpret").passes == (br.passes.dce,)
 
 
-def test_a_function_in_place_of_a_pass_is_told_how_to_be_one() -> None:
+def test_the_error_of_a_function_in_place_of_a_pass_has_a_fix() -> None:
     with pytest.raises(br.ProgramError, match=r'br\.passes\.Pass\("name", function\)'):
         br.Executor(passes=[same])
 

@@ -49,7 +49,7 @@ def plans(exe: br.Executor, prog: br.Program) -> list[Any]:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_a_run_that_is_large_has_a_plan_of_its_own() -> None:
+def test_a_large_run_has_a_separate_plan() -> None:
     prog, out = tagger()
     exe, scope = (
         br.Executor(passes=(br.passes.vectorize_before, br.passes.vectorize_after)),

@@ -15,7 +15,7 @@ import braces as br
 from braces.runtime.devices import device
 
 
-def test_an_unknown_device_says_what_there_is() -> None:
+def test_the_error_of_an_unknown_device_lists_the_devices() -> None:
     with pytest.raises(br.DeviceError, match="cpu:0"):
         br.Executor(device="tpu:7")
 

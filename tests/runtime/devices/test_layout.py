@@ -99,7 +99,7 @@ def test_devices_tell_each_other_what_they_must(kind: str, rng: np.random.Genera
     assert collectives(exe, program) == COUNTS[kind]
 
 
-def test_what_an_optimizer_keeps_lies_as_its_parameter(rng: np.random.Generator) -> None:
+def test_optimizer_state_has_the_sharding_of_its_parameter(rng: np.random.Generator) -> None:
     program, loss = classifier("perceptron")
     exe = br.Executor(layout=layouts(program)["both"])
     scope = train(program, loss, exe, batch(program, rng), steps=1).scope
@@ -208,7 +208,9 @@ def test_a_batch_with_no_equal_parts_is_refused(rng: np.random.Generator) -> Non
         exe.run(program, scope, {**fed, "x": fed["x"][0]}, loss)
 
 
-def test_one_device_refuses_what_lies_on_several(mode: str, rng: np.random.Generator) -> None:
+def test_one_device_refuses_values_on_several_devices(
+    mode: str, rng: np.random.Generator
+) -> None:
     program, loss = classifier("perceptron")
     fed = batch(program, rng)
     scope = train(program, loss, br.Executor(layout=layouts(program)["both"]), fed, 1).scope

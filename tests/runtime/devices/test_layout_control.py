@@ -205,7 +205,7 @@ def test_rows_end_where_steps_are_interpreted(rng: np.random.Generator) -> None:
 # ---- what fails ------------------------------------------------------------------------------
 
 
-def test_a_bad_id_of_one_device_is_told_to_all(rng: np.random.Generator) -> None:
+def test_an_invalid_id_on_one_device_fails_on_all_devices(rng: np.random.Generator) -> None:
     with br.Program() as program:
         ids = br.data("ids", ["batch"], dtype="int32")
         choice = br.create_if_else(br.data("chosen", ["batch"], dtype="bool"))

@@ -144,7 +144,7 @@ def test_a_model_and_a_block_convert_too(tmp_path: Path) -> None:
     assert br.Block(prog.block(0).desc).eval([y.name], scope)[0].dtype == np.float32
 
 
-def test_a_state_is_not_converted_and_the_error_says_how_to(mode: str) -> None:
+def test_a_state_is_not_converted_and_the_error_has_the_fix(mode: str) -> None:
     with br.Program() as prog:
         y = br.parameter("w", [2]) * 2.0
     exe, scope = br.Executor(mode=mode), br.Scope()

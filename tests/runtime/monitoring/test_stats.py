@@ -65,7 +65,7 @@ def test_an_executor_shows_its_counts() -> None:
     assert lines[1].endswith("`x` is f32[2], was f32[1]")
 
 
-def test_repeated_and_failed_runs_are_told_apart() -> None:
+def test_repeated_and_failed_runs_are_distinguished() -> None:
     with br.Program() as prog:
         n = br.data("n", [], dtype="int32")
         out = br.topk(rows(n), 2)[0]

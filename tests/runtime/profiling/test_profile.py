@@ -345,7 +345,7 @@ def test_runs_that_are_not_profiled_call_nothing_of_it(mode: str) -> None:
     assert not [f for f in files if f.name in ("operator_timing.py", "compile_listener.py")]
 
 
-def test_memory_and_phases_are_told(either: tuple[br.Program, Profile]) -> None:
+def test_memory_and_phases_are_reported(either: tuple[br.Program, Profile]) -> None:
     _, prof = either
     assert [phase.name for phase in prof.phases] == ["plan", "code", "warm-up 1"]
     assert prof.phases[0].parts[-1].name == "dce"

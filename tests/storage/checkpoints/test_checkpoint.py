@@ -120,7 +120,7 @@ def test_every_so_many_steps_one_stays(scope: br.Scope, tmp_path: Path) -> None:
         assert job.steps == [30, 60, 70]
 
 
-def test_all_stay_where_that_is_asked_for(scope: br.Scope, tmp_path: Path) -> None:
+def test_all_checkpoints_stay_on_request(scope: br.Scope, tmp_path: Path) -> None:
     for step in range(5):
         save_checkpoint(scope, tmp_path, step, keep=None)
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
@@ -197,7 +197,7 @@ def test_other_files_are_no_checkpoints(scope: br.Scope, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("step", [None, "1", -1, 2**63, 1.0])
-def test_a_checkpoint_says_its_step(step: Any, scope: br.Scope, tmp_path: Path) -> None:
+def test_a_checkpoint_has_its_step(step: Any, scope: br.Scope, tmp_path: Path) -> None:
     path = tmp_path / "step-000000000001.safetensors"
     write_tensors(path, {}, "braces.checkpoint", step=step)
     with pytest.raises(FileFormatError, match="no valid step"):
@@ -239,7 +239,9 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
     assert load_checkpoint(scope, tmp_path, step=6).step == 6
 
 
-def test_the_only_checkpoint_that_is_damaged_says_so(scope: br.Scope, tmp_path: Path) -> None:
+def test_the_error_of_a_damaged_checkpoint_reports_that_no_other_exists(
+    scope: br.Scope, tmp_path: Path
+) -> None:
     (tmp_path / "step-000000000001.safetensors").write_bytes(b"")
     with pytest.raises(FileFormatError, match="No other checkpoint of this folder"):
         load_checkpoint(scope, tmp_path)

@@ -173,7 +173,7 @@ def test_a_checkpoint_of_parts_that_are_not_there_is_refused(
         br.load_checkpoint(br.Scope(), tmp_path)
 
 
-def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_truncated_file_is_an_error(tmp_path: Path) -> None:
     path = shard_path(written(tmp_path), SAVE, 1, 2)
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole + b"0", bytes(len(whole))):

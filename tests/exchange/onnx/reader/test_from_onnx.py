@@ -210,7 +210,7 @@ def test_all_that_cannot_be_read_is_said_at_once() -> None:
     assert "ai.other.Turn-2, 1 times" in said
 
 
-def test_an_error_of_a_run_says_the_node() -> None:
+def test_an_error_of_a_run_names_the_node() -> None:
     text = """pick (float[3] x, int64[N] i) => (float[N] y) { y = Gather(x, i) }"""
     prog, _ = br.from_onnx(model(text))
     with pytest.raises(br.errors.IndexRangeError, match="pick:1"):

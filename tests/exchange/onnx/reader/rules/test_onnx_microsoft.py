@@ -218,7 +218,7 @@ def test_what_runs_on_other_devices_only_is_read_too(mode: str) -> None:
     np.testing.assert_allclose(got, left * right * phi, rtol=1e-4, atol=1e-6)
 
 
-def test_what_cannot_be_read_says_why() -> None:
+def test_the_error_of_an_unsupported_node_has_the_reason() -> None:
     x = f4(2, 3, 8)
     five = [x, f4(8, 24), f4(24)]
     with pytest.raises(ProgramError, match="cannot divide 8 features into 3 heads"):

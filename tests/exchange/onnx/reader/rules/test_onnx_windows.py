@@ -122,6 +122,6 @@ def test_the_norm_of_the_whole_plane_has_a_slope_where_it_is_zero() -> None:
         ),
     ],
 )
-def test_windows_that_cannot_be_read_are_told(body: str, inputs: str, message: str) -> None:
+def test_unsupported_windows_are_errors(body: str, inputs: str, message: str) -> None:
     with pytest.raises(br.errors.ProgramError, match=message):
         br.from_onnx(model(body, inputs=inputs))
