@@ -325,6 +325,7 @@ ROOMS = {
     "exchange": {"equivalents"},
     "browser": {"viewer"},
     "examples": {"viewer"},
+    "planning": {"report"},
 }
 """Rooms of the package that tests of a folder are for, besides the room of that name."""
 OTHER_ROOMS = 52  # must not rise

@@ -13,7 +13,6 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError, FeedError, UninitializedError
-from braces.runtime.inputs import feeds
 from braces.scope import Scope
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -247,7 +246,9 @@ def test_feeds_on_an_accelerator_are_imported_by_jax(
     def refuse(_: Any) -> Any:
         raise BufferError("Unsupported device in DLTensor.")
 
-    monkeypatch.setattr(feeds, "as_numpy", refuse)  # NumPy reads the memory of a CPU only
+    monkeypatch.setattr(
+        "braces.runtime.inputs.feeds.as_numpy", refuse
+    )  # NumPy reads the memory of a CPU only
     with br.Program() as prog:
         y = br.data("x", ["n"], dtype=dtype) * 2
     with jax.enable_x64(True):

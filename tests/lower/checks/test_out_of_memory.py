@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 import braces as br
 from braces.lower.checks import out_of_memory as checks
-from braces.runtime.backend import compiled
 from tests.support.sharded_models import code_of
 
 GPU_MEMORY = {"bytes_limit": 80 << 30, "bytes_in_use": 70 << 30}
@@ -43,19 +41,3 @@ def test_results_in_donated_buffers_need_no_memory() -> None:
     for fetch, least in ({}, 0), ({"other": other}, 4000):
         exe.run(prog, scope, fetch=fetch)
         assert least <= checks.needed_bytes(code_of(exe, prog)) < least + 4000
-
-
-def test_memory_that_is_refused_in_compilation_is_a_run_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: Any) -> Any:
-        raise compiled.jax.errors.JaxRuntimeError(
-            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 64.00TiB"
-        )
-
-    monkeypatch.setattr(compiled, "compile_function", refuse)
-    with br.Program() as prog:
-        y = br.data("x", ["n"]) * 2.0
-    with pytest.raises(br.RunError, match="out of memory") as error:
-        br.Executor().run(prog, br.Scope(), {"x": np.ones(2, "f")}, y)
-    assert "64.00TiB" in str(error.value)
