@@ -47,7 +47,7 @@ def test_options_say_how_all_lies(file: str, capsys: pytest.CaptureFixture[str])
     assert main(["plan", file, *OPTIONS, *params, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["mesh"] == {"data": 2, "model": 2}
-    lies = {one["name"]: one["lies"] for one in told["values"]}
+    lies = {one["name"]: one["sharding"] for one in told["values"]}
     assert lies["x"] == "data, -"
     assert lies["up.w"] == "data, model"
     assert lies["down.w"] == "model, data"

@@ -197,7 +197,7 @@ def test_pass_through_has_its_place(prog: br.Program) -> None:
         (lambda: choice(True, False).pass_through(get("y")), "both blocks are defined"),
         (twice, "called twice"),
         (then_called, "already called"),
-        (with_inner, "inside"),
+        (with_inner, "a variable from outside the block, got `tanh_0`"),
     ):
         check_line(refuse(prog, br.ProgramError, undone(build), said))
     refuse_here(prog, br.ProgramError, undone(then_both), "both blocks are defined")

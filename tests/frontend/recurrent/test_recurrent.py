@@ -264,8 +264,8 @@ def test_what_does_not_fit_a_recurrent_layer_is_refused_at_the_users_line() -> N
     refused(shape, lambda: br.lstm(x, 8, state=(pair, pair)), "lstm", "[b,8]", "pair")
     refused(dtype, lambda: br.gru(x, 8, state=double), "float32", "float64")
     refused(wrong, lambda: br.lstm(x, 8, state=double), "lstm", "(h, c)")
-    refused(wrong, lambda: br.lstm(x, 0), "lstm", "size=0")
-    refused(wrong, lambda: br.layers.simple_rnn(x, 8, layers=0), "simple_rnn", "layers=0")
+    refused(wrong, lambda: br.lstm(x, 0), "lstm", "size of at least 1, got 0")
+    refused(wrong, lambda: br.layers.simple_rnn(x, 8, layers=0), "layers of at least 1")
     refused(br.UnknownNameError, lambda: br.layers.simple_rnn(x, 8, act="tan_h"), "tanh")
     refused(wrong, lambda: br.gru(x, 8, name="a/b"), "a/b")
     refused(

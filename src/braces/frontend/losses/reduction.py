@@ -11,6 +11,7 @@ from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import transactional
 from braces.ops.common.rules import axis_index, float_dtype, promote
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -22,17 +23,32 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def reduce_operator_loss(
-    op_type: str, *operands: Any, reduction: Reduction, name: str, **attrs: Any
+    op_type: str,
+    *operands: Any,
+    reduction: Reduction,
+    name: str,
+    function: str = "",
+    **attrs: Any,
 ) -> Var:
-    """Build a loss that is one operator, and reduce it."""
+    """Build a loss that is one operator, and reduce it.
+
+    Args:
+        op_type: The type of the operator.
+        operands: Its operands.
+        reduction: The reduction that the user chose.
+        name: The name of the result.
+        function: The public function, if its name is not that of the operator.
+        attrs: The attributes of the operator.
+    """
     if reduction == "none":
         return emit(op_type, *operands, name=name, **attrs)
-    return _reduce(op_type, reduction, name, lambda: emit(op_type, *operands, **attrs))
 
+    def build() -> Var:
+        check_reduction(op_type, reduction)
+        return emit(reduction, emit(op_type, *operands, **attrs), name=name)
 
-def _reduce(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
-    check_reduction(what, reduction)
-    return emit(reduction, losses(), name=name)
+    build.__name__ = function or op_type  # the place of errors
+    return transactional(build)()
 
 
 def compose_loss(

@@ -20,6 +20,7 @@ from braces.frontend.losses.reduction import (
     reduce_operator_loss,
     to_equal_shapes,
 )
+from braces.keywords import hint_keywords
 
 __all__ = [
     "absolute_error",
@@ -35,7 +36,7 @@ __all__ = [
 # ---- differences -----------------------------------------------------------------------------
 
 
-@transactional
+@hint_keywords
 def squared_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -57,7 +58,7 @@ def squared_error(
     )
 
 
-@transactional
+@hint_keywords
 def absolute_error(
     prediction: Operand, target: Operand, *, reduction: Reduction = "mean", name: str = ""
 ) -> Var:
@@ -79,7 +80,7 @@ def absolute_error(
     )
 
 
-@transactional
+@hint_keywords
 def huber_loss(
     prediction: Operand,
     target: Operand,
@@ -175,7 +176,7 @@ def log_cosh_loss(
 # ---- distributions ---------------------------------------------------------------------------
 
 
-@transactional
+@hint_keywords
 def kl_div_loss(
     log_prediction: Operand,
     target: Operand,
@@ -201,7 +202,13 @@ def kl_div_loss(
         ShapeError: If the shapes differ, or the axis is out of range.
     """
     return reduce_operator_loss(
-        "kl_divergence", log_prediction, target, axis=axis, reduction=reduction, name=name
+        "kl_divergence",
+        log_prediction,
+        target,
+        axis=axis,
+        reduction=reduction,
+        name=name,
+        function="kl_div_loss",
     )
 
 
