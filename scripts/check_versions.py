@@ -6,13 +6,16 @@
 uv resolves all requirements of `pyproject.toml`, extras included, and fills an environment of
 its own, `.venv-newest` or `.venv-oldest`. The first tests run with the dependencies only,
 the others with the extras. The oldest versions must equal the bounds of `pyproject.toml`, so
-that each lower bound is tested. The newest versions are those for the running Python.
+that each lower bound is tested, and run on this Python. The newest versions need a new Python:
+they run on the newest release that uv finds, or on that of `--python`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import subprocess
 import sys
 import tomllib
@@ -111,9 +114,32 @@ def uv(*arguments: str, **options: Any) -> str:
     ).stdout
 
 
-def resolve(which: str, extras: Sequence[str]) -> dict[str, str]:
-    """The versions of all packages by name."""
+def newest_python(found: Sequence[Mapping[str, Any]]) -> str:
+    """The path of the newest Python release in a list of `uv python list`.
+
+    Example:
+        >>> names = ["3.9.2", "3.14.0", "3.15.0a1"]
+        >>> newest_python([{"version": name, "path": f"/bin/{name}"} for name in names])
+        '/bin/3.14.0'
+    """
+    releases = [one for one in found if not Version(one["version"]).is_prerelease]
+    return max(releases, key=lambda one: Version(one["version"]))["path"]
+
+
+def found_pythons() -> list[dict[str, Any]]:
+    """This Python, and those that uv finds; free-threaded ones are left out."""
+    options = ["--only-installed", "--no-python-downloads", "--output-format", "json"]
+    command = [sys.executable, "-m", "uv", "python", "list", *options, "cpython"]
+    # With `--quiet` uv prints no list; its warnings concern Pythons that cannot run.
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    usual = [one for one in json.loads(listed) if one.get("variant", "default") == "default"]
+    return [{"version": platform.python_version(), "path": sys.executable}, *usual]
+
+
+def resolve(python: str, which: str, extras: Sequence[str]) -> dict[str, str]:
+    """The versions of all packages by name, for a Python."""
     options = ["--resolution", RESOLUTIONS[which], "--no-build", "--no-header", "--no-annotate"]
+    options += ["--python", python]
     chosen = [word for extra in extras for word in ("--extra", extra)]
     pinned = "\n".join(tools((ROOT / "requirements.lock").read_text(encoding="utf-8")))
     files = [str(ROOT / "pyproject.toml"), "-"]
@@ -127,12 +153,13 @@ def install(folder: Path, which: str, extras: Sequence[str]) -> dict[str, str]:
     Raises:
         BoundError: If a lower bound is not the oldest version that installs.
     """
-    pins = resolve(which, extras)
+    python = str(folder / "bin" / "python")
+    pins = resolve(python, which, extras)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wrong = [*untested(requirements(project, extras), pins)] if which == "oldest" else []
     if wrong:
         raise BoundError("\n".join(wrong))
-    inside = ["--python", str(folder / "bin" / "python")]
+    inside = ["--python", python]
     listed = "".join(f"{name}=={version}\n" for name, version in pins.items())
     uv("pip", "sync", *inside, "-", input=listed)
     uv("pip", "install", *inside, "--no-deps", "--editable", str(ROOT))
@@ -151,19 +178,14 @@ def run(folder: Path, tests: Sequence[str], workers: int) -> bool:
     )
 
 
-def check(which: str, share: bool, workers: int) -> bool:
+def check(which: str, share: bool, workers: int, python: str | None = None) -> bool:
     """Return whether all tests pass, first without extras, then with them."""
     folder = ROOT / f".venv-{which}"
     every = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [e for e in every["optional-dependencies"] if not (share and e in LEFT_TO_ALL)]
-    uv(
-        "venv",
-        "--allow-existing",
-        "--no-python-downloads",
-        "--python",
-        sys.executable,
-        str(folder),
-    )
+    newest = python or newest_python(found_pythons())
+    chosen = ["--python", newest if which == "newest" else sys.executable]
+    uv("venv", "--allow-existing", "--no-python-downloads", *chosen, str(folder))
     install(folder, which, ())
     passed = run(folder, PLAIN, 1)
     pins = install(folder, which, extras)
@@ -179,9 +201,11 @@ def main() -> int:
     parser.add_argument("which", nargs="+", choices=RESOLUTIONS)
     parser.add_argument("--share", action="store_true", help="a few tests of each dependency")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--python", help="Python for the newest versions, as uv names it")
     options = parser.parse_args()
+    settings = options.share, options.workers, options.python
     try:
-        passed = [check(which, options.share, options.workers) for which in options.which]
+        passed = [check(which, *settings) for which in options.which]
     except (BoundError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
         return 1
