@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -180,6 +181,19 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (X, Y),
     ),
+    "later": (
+        lambda x: (
+            jnp.log2(1 + x * x),
+            jax.jvp(jnp.tanh, (x,), (x,)),
+            lax.custom_root(
+                lambda r: r - jnp.sin(x),
+                x,
+                lambda f, r: r - f(r),
+                lambda g, y: y / g(jnp.ones_like(y)),
+            ),
+        ),
+        (X,),
+    ),
     "complex": (
         lambda x, y: (lax.complex(x, y).conj().imag, lax.complex(x, y).real),
         (X, Y),
@@ -349,12 +363,19 @@ def test_operators_give_what_jax_gives(name: str, rows: Any, mode: str) -> None:
         np.testing.assert_allclose(got, wanted, 1e-6, 1e-6)
 
 
+LATER = {"call_hi_primitive", "eval_jaxpr", "log2", "one_minus_square"}
+"""The primitives that JAX 0.10 does not have."""
+
+
 def test_each_rule_is_tested() -> None:
     met = set[str]()
 
     def walk(jaxpr: Any) -> None:
         for eqn in jaxpr.eqns:
             met.add(eqn.primitive.name)
+            if eqn.primitive.name == "call_hi_primitive":
+                expand = partial(eqn.primitive.to_lojax, **eqn.params)
+                walk(jax.make_jaxpr(expand)(*(atom.aval for atom in eqn.invars)))
             for value in jax.tree.leaves(list(eqn.params.values())):
                 inner = getattr(value, "jaxpr", value)
                 if hasattr(inner, "eqns"):
@@ -364,7 +385,9 @@ def test_each_rule_is_tested() -> None:
         function, arrays = FUNCTIONS[name]
         types = [parse_type(f"{short_name(a.dtype)}[{rows},3]") for a in arrays]
         walk(trace("The function", function, *types).closed.jaxpr)
-    assert set(RULES) - met == set(INSERTED)  # no primitive of JAX, and tested below
+    is_old = jax.__version__.startswith("0.10.")
+    # The inserted ones are no primitives of JAX, and tested below.
+    assert set(RULES) - met == set(INSERTED) | (LATER if is_old else set())
 
 
 def test_operators_stand_in_a_function_of_jax_in_its_loops_too() -> None:

@@ -23,7 +23,9 @@ def shared_contexts() -> Generator[None]:
     """Inside, JAX takes the same context for many programs in turn."""
     from jax._src.interpreters import mlir
 
-    make, kept = mlir.make_ir_context, dict[int, tuple[Iterator[int], Any]]()
+    # JAX 0.11 and later give the same context to ten programs of a thread.
+    make: Any = getattr(mlir, "_create_ir_context", mlir.make_ir_context)
+    kept = dict[int, tuple[Iterator[int], Any]]()
 
     def context() -> Any:
         """That of this thread; two threads never meet in one.

@@ -11,6 +11,7 @@ operators. An operator of your own is defined with `br.op`.
 """
 
 from braces.define.core.jax_settings import braces_jax_settings as braces_jax_settings
+from braces.define.core.scan_operands import split_scan_operands as split_scan_operands
 from braces.define.decorator import OPS as OPS
 from braces.define.definition import OpDef as OpDef, Values as Values
 from braces.equivalents import (

@@ -87,7 +87,11 @@ def find_collectives(
     for name, result, kind, start, operands in _COLLECTIVE.findall(text):
         item = code.instructions[name]
         group = first_group(operands, prod(mesh.values()))
-        numbers = item.numbers or tuple(_operand_operators(code, item))
+        numbers = (
+            item.numbers
+            or tuple(_operand_operators(code, item))
+            or tuple(_user_operators(code, item))
+        )
         collectives.append(
             Collective(
                 kind=kind,
@@ -132,6 +136,22 @@ def _operand_operators(code: HloModule, instruction: Instruction) -> Iterator[in
     for name in instruction.reads:
         if (operand := code.instructions.get(name)) is not None:
             yield from operand.numbers
+
+
+def _user_operators(code: HloModule, instruction: Instruction) -> list[int]:
+    """Return the operators that read the result of an instruction, by way of copies.
+
+    The gathering of a parameter has only these.
+    """
+    found, pending, seen = dict[int, None](), [instruction.name], set[str]()
+    while pending:
+        for name in code.users.get(pending.pop(), ()):
+            numbers = code.instructions[name].numbers
+            found.update(dict.fromkeys(numbers))
+            if not numbers and name not in seen:
+                pending.append(name)
+            seen.add(name)
+    return [*found]
 
 
 def _executions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count, islice
@@ -55,6 +56,20 @@ def bitcast(e: Equation, x: Value) -> Var:
     if value.dtype.itemsize != dtype.itemsize:
         e.refuse(f"bit width mismatch of {value.dtype} and {dtype}")
     return emit("bitcast", value, dtype=dtype)
+
+
+def binary_logarithm(e: Equation, x: Value) -> Var:
+    """The logarithm to base 2, also of complex numbers."""
+    var = e.lift(x)
+    if var.dtype.kind != "c":
+        return emit("log2", var)
+    return emit("log", var) * e.lift(np.asarray(1 / math.log(2), var.dtype))
+
+
+def one_minus_square(e: Equation, x: Value) -> Var:
+    """One minus a square, as a product without cancellation."""
+    var, one = e.lift(x), e.lift(np.ones((), e.dtype))
+    return (one + var) * (one - var)
 
 
 def power(e: Equation, x: Value, y: Value) -> Var:
@@ -243,6 +258,8 @@ ARITHMETIC: Mapping[str, Rule] = {
     "dot_general": contraction,
     "igamma_grad_a": gammainc_slope,
     "integer_pow": integer_power,
+    "log2": binary_logarithm,
+    "one_minus_square": one_minus_square,
     "pmax": partial(batch_axis_reduction, "max"),
     "pmin": partial(batch_axis_reduction, "min"),
     "polygamma": polygamma,

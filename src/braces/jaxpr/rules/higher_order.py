@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
+from braces.define.core.scan_operands import split_scan_operands
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView
@@ -21,9 +23,12 @@ from braces.jaxpr.core.custom_derivatives import (
     convert_with_custom_gradient,
     enclosing_results,
     has_custom_gradient,
+    struct_of,
+    with_jax_derivative,
 )
 from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
 from braces.jaxpr.core.recognized_functions import operator_of
+from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import extend
 from braces.ops.control.construct.build import (
     build_block,
@@ -85,6 +90,14 @@ def jit_call(e: Equation, *values: Value) -> list[Value]:
     return list(build_plain_block(name, lambda: _run(runner, closed, values)))
 
 
+def high_level_call(e: Equation, *values: Value) -> list[Value]:
+    """A function of JAX that defines its own derivative, such as `custom_root`, expanded."""
+    structs = [struct_of(atom.aval) for atom in e.eqn.invars]
+    expand = partial(e.eqn.primitive.to_lojax, **e.params)
+    closed, _ = closed_jaxpr(f"The implementation of `{e.params['_prim']}`", expand, structs)
+    return e.call(closed, values)
+
+
 def _block_name(name: str) -> str:
     """Return the name of a function as a block name; empty for lambdas."""
     return re.sub(r"\W", "_", name, flags=re.ASCII) if "<" not in name else ""
@@ -110,9 +123,8 @@ def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
 
 def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
     """A counted loop."""
-    const_count, carried = e.params["num_consts"], e.params["num_carry"]
-    consts, operands = values[:const_count], list(map(e.lift, values[const_count:]))
-    init, scanned = operands[:carried], operands[carried:]
+    consts, *operands = split_scan_operands(e.params, values)
+    init, scanned = (list(map(e.lift, part)) for part in operands)
     (length,) = e.sizes([e.params["length"]])
 
     def step(runner: JaxprReader, params: list[Var]) -> Sequence[Value]:
@@ -198,9 +210,11 @@ def _block(
 
 
 CALLS: Mapping[str, Rule] = {
+    "call_hi_primitive": with_jax_derivative(high_level_call, lambda _: True),
     "cond": cond,
     "custom_jvp_call": custom_derivative_call,
     "custom_vjp_call": custom_derivative_call,
+    "eval_jaxpr": inlined_call("call_jaxpr"),
     "jit": jit_call,
     "remat2": inlined_call("jaxpr"),
     "scan": scan,

@@ -45,6 +45,7 @@ KEYED = frozenset(
         "random_unwrap",
         "slice",
         "squeeze",
+        "unstack",
     }
 )
 """The primitives that are supported for random keys."""

@@ -111,6 +111,17 @@ def _where_special(e: ExportedEquation, x: str, special: str, then: str, value: 
     return widths.widened_where(e.g, is_special, then, value, e.dtype)
 
 
+def binary_logarithm(e: ExportedEquation, x: str) -> str:
+    """The logarithm to base 2."""
+    return e.same("Mul", e.same("Log", x), e.scalar(1 / math.log(2)))
+
+
+def one_minus_square(e: ExportedEquation, x: str) -> str:
+    """One minus a square, as a product without cancellation."""
+    one = e.scalar(1)
+    return e.same("Mul", e.same("Add", one, x), e.same("Sub", one, x))
+
+
 def exp_minus_one(e: ExportedEquation, x: str) -> str:
     """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, where errors cancel."""
     unit = e.scalar(1)
@@ -232,6 +243,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "is_finite": finite,
     "le_to": partial(compare_in_total_order, "LessOrEqual"),
     "log1p": log_plus_one,
+    "log2": binary_logarithm,
     "lt_to": partial(compare_in_total_order, "Less"),
     "max": partial(extreme, "Max", "Or"),
     "min": partial(extreme, "Min", "And"),
@@ -239,6 +251,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "neg": negative,
     "nextafter": next_after,
     "not": partial(logic, "Not", "BitwiseNot"),
+    "one_minus_square": one_minus_square,
     "optimization_barrier": identity_rule,
     "or": partial(logic, "Or", "BitwiseOr"),
     "rem": remainder,

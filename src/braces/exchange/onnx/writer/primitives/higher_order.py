@@ -14,12 +14,18 @@ from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.primitives.shape import add_axes, arange_to, reshape_to
-from braces.extend.operators import inlined_call
+from braces.extend.operators import inlined_call, split_scan_operands
 from braces.extend.types import INT64, TensorType, product
 from braces.lazy import jax, jnp, keys
 
 TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
 PARITY = 0x1BD11BDA
+
+
+def high_level_call(e: ExportedEquation, *values: str) -> list[str]:
+    """A function of JAX that defines its own derivative, such as `custom_root`, expanded."""
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
+    return e.runner.call(e.g, partial(e.eqn.primitive.to_lojax, **e.params), structs, values)
 
 
 def cond(e: ExportedEquation, index: str, *values: str) -> list[str]:
@@ -88,9 +94,8 @@ def select_rows(
 
 def scan(e: ExportedEquation, *values: str) -> list[str]:
     """A counted loop."""
-    const_count, carried = e.params["num_consts"], e.params["num_carry"]
-    consts, inits = values[:const_count], values[const_count : const_count + carried]
-    scanned, closed = values[const_count + carried :], e.params["jaxpr"]
+    consts, inits, scanned = split_scan_operands(e.params, values)
+    closed, carried = e.params["jaxpr"], len(inits)
     length, reverse = e.size(e.params["length"]), bool(e.params["reverse"])
     count = e.g.number(length)
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
@@ -174,10 +179,12 @@ def same_words(e: ExportedEquation, key: str) -> str:
 
 
 CALLS: Mapping[str, Rule] = {
+    "call_hi_primitive": high_level_call,
     "closed_call": inlined_call("call_jaxpr"),
     "cond": cond,
     "custom_jvp_call": inlined_call("call_jaxpr"),
     "custom_vjp_call": inlined_call("call_jaxpr"),
+    "eval_jaxpr": inlined_call("call_jaxpr"),
     "iota_2x32_shape": counters,
     "jit": inlined_call("jaxpr"),
     "platform_index": platform,

@@ -19,6 +19,7 @@ from braces.extend.operators import above_over_density, below_over_density, beta
 from braces.extend.types import FLOAT64
 
 jnp: Any = lazy.jnp
+lax: Any = lazy.lax
 
 BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
@@ -115,6 +116,12 @@ def lgamma(x: Any) -> Any:
     return jnp.where(left, jnp.where(jnp.isinf(x), jnp.inf, mirrored), log_gamma)
 
 
+def _digamma_of_zero() -> float:
+    """The value of the installed JAX at the pole 0: NaN in JAX 0.10, -inf in JAX 0.11."""
+    with lazy.jax.ensure_compile_time_eval():
+        return float(lax.digamma(jnp.float32(0)))
+
+
 def digamma(x: Any) -> Any:
     """The derivative of the same series; https://dlmf.nist.gov/5.11."""
     left = x < 0.5
@@ -127,7 +134,8 @@ def digamma(x: Any) -> Any:
         psi = psi - 1 / (z + k)
     fraction = x - jnp.round(x)
     mirrored = psi - math.pi * jnp.cos(math.pi * fraction) / jnp.sin(math.pi * fraction)
-    return jnp.where(left, jnp.where(fraction == 0, jnp.nan, mirrored), psi)
+    at_pole = jnp.where(x == 0, _digamma_of_zero(), jnp.nan)
+    return jnp.where(left, jnp.where(fraction == 0, at_pole, mirrored), psi)
 
 
 def zeta(s: Any, q: Any) -> Any:
