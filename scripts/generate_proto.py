@@ -13,8 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grpc_tools import protoc
-
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 SCHEMAS = (  # their folders are part of their names, which are unique in a process
     "braces/ir/proto/program.proto",
@@ -29,6 +27,8 @@ GENERATED = tuple(
 
 def generate(folder: Path) -> None:
     """Write the generated modules below `folder`."""
+    from grpc_tools import protoc  # not installed where it has no wheel
+
     options = [f"--proto_path={SOURCES}", f"--python_out={folder}", f"--pyi_out={folder}"]
     if protoc.main(["protoc", *options, *SCHEMAS]) != 0:
         raise SystemExit(2)

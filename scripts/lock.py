@@ -53,6 +53,21 @@ def resolve(requirements: list[str]) -> list[str]:
     return sorted(f"{normal(data['name'])}=={data['version']}" for data in found)
 
 
+def with_markers(pins: list[str], requirements: list[str]) -> list[str]:
+    """The pins, each with the environment marker of its requirement.
+
+    Example:
+        >>> with_markers(["a==1", "b==2"], ["a", "b>=1; python_version < '3.14'"])
+        ['a==1', "b==2; python_version < '3.14'"]
+    """
+    marked = [line.partition(";") for line in requirements if ";" in line]
+    markers = {normal(re.split("[<>=!~ ]", name)[0]): marker for name, _, marker in marked}
+    return [
+        f"{pin};{markers[pin.partition('==')[0]]}" if pin.partition("==")[0] in markers else pin
+        for pin in pins
+    ]
+
+
 def normal(name: str) -> str:
     """A package name in its normal form.
 
@@ -66,7 +81,8 @@ def normal(name: str) -> str:
 def main() -> None:
     """Resolve, then replace the lock file."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    lines = resolve(wanted(pyproject))
+    requirements = wanted(pyproject)
+    lines = with_markers(resolve(requirements), requirements)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     text = HEADER.format(python=python) + "\n".join(lines) + "\n"
     (ROOT / "requirements.lock").write_text(text)

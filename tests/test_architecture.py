@@ -308,7 +308,7 @@ def locked() -> dict[str, str]:
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     pins = [line.partition("==") for line in lines if not line.startswith("#")]
     assert all(separator for _, separator, _ in pins)
-    return {name: version for name, _, version in pins}
+    return {name: version.partition(";")[0] for name, _, version in pins}
 
 
 def test_the_lock_names_no_place_to_download_from() -> None:

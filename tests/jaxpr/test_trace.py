@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,10 +14,9 @@ import pytest
 from jax import lax
 
 import braces as br
-from braces.dtypes import parse_type, short_name
+from braces.dtypes import parse_type
 from braces.errors import ProgramError
-from braces.jaxpr.registry import RULES
-from braces.jaxpr.rules.callbacks import INSERTED, insertion_function
+from braces.jaxpr.rules.callbacks import insertion_function
 from braces.jaxpr.trace import trace
 
 pytestmark = pytest.mark.unoptimized
@@ -361,33 +359,6 @@ def test_operators_give_what_jax_gives(name: str, rows: Any, mode: str) -> None:
     for got, wanted in zip(found, jax.tree.leaves(want), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_allclose(got, wanted, 1e-6, 1e-6)
-
-
-LATER = {"call_hi_primitive", "eval_jaxpr", "log2", "one_minus_square"}
-"""The primitives that JAX 0.10 does not have."""
-
-
-def test_each_rule_is_tested() -> None:
-    met = set[str]()
-
-    def walk(jaxpr: Any) -> None:
-        for eqn in jaxpr.eqns:
-            met.add(eqn.primitive.name)
-            if eqn.primitive.name == "call_hi_primitive":
-                expand = partial(eqn.primitive.to_lojax, **eqn.params)
-                walk(jax.make_jaxpr(expand)(*(atom.aval for atom in eqn.invars)))
-            for value in jax.tree.leaves(list(eqn.params.values())):
-                inner = getattr(value, "jaxpr", value)
-                if hasattr(inner, "eqns"):
-                    walk(inner)
-
-    for name, rows in CASES:
-        function, arrays = FUNCTIONS[name]
-        types = [parse_type(f"{short_name(a.dtype)}[{rows},3]") for a in arrays]
-        walk(trace("The function", function, *types).closed.jaxpr)
-    is_old = jax.__version__.startswith("0.10.")
-    # The inserted ones are no primitives of JAX, and tested below.
-    assert set(RULES) - met == set(INSERTED) | (LATER if is_old else set())
 
 
 def test_operators_stand_in_a_function_of_jax_in_its_loops_too() -> None:

@@ -143,15 +143,15 @@ def _user_operators(code: HloModule, instruction: Instruction) -> list[int]:
 
     The gathering of a parameter has only these.
     """
-    found, pending, seen = dict[int, None](), [instruction.name], set[str]()
+    readers, pending, seen = dict[int, None](), [instruction.name], set[str]()
     while pending:
         for name in code.users.get(pending.pop(), ()):
             numbers = code.instructions[name].numbers
-            found.update(dict.fromkeys(numbers))
+            readers.update(dict.fromkeys(numbers))
             if not numbers and name not in seen:
                 pending.append(name)
             seen.add(name)
-    return [*found]
+    return [*readers]
 
 
 def _executions(

@@ -68,8 +68,8 @@ def binary_logarithm(e: Equation, x: Value) -> Var:
 
 def one_minus_square(e: Equation, x: Value) -> Var:
     """One minus a square, as a product without cancellation."""
-    var, one = e.lift(x), e.lift(np.ones((), e.dtype))
-    return (one + var) * (one - var)
+    var, unit = e.lift(x), e.lift(np.ones((), e.dtype))
+    return (unit + var) * (unit - var)
 
 
 def power(e: Equation, x: Value, y: Value) -> Var:

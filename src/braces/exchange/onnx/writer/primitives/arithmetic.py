@@ -118,8 +118,8 @@ def binary_logarithm(e: ExportedEquation, x: str) -> str:
 
 def one_minus_square(e: ExportedEquation, x: str) -> str:
     """One minus a square, as a product without cancellation."""
-    one = e.scalar(1)
-    return e.same("Mul", e.same("Add", one, x), e.same("Sub", one, x))
+    unit = e.scalar(1)
+    return e.same("Mul", e.same("Add", unit, x), e.same("Sub", unit, x))
 
 
 def exp_minus_one(e: ExportedEquation, x: str) -> str:
