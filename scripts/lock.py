@@ -62,9 +62,10 @@ def with_markers(pins: list[str], requirements: list[str]) -> list[str]:
     """
     marked = [line.partition(";") for line in requirements if ";" in line]
     markers = {normal(re.split("[<>=!~ ]", name)[0]): marker for name, _, marker in marked}
+    names = [pin.partition("==")[0] for pin in pins]
     return [
-        f"{pin};{markers[pin.partition('==')[0]]}" if pin.partition("==")[0] in markers else pin
-        for pin in pins
+        f"{pin};{markers[name]}" if name in markers else pin
+        for pin, name in zip(pins, names, strict=True)
     ]
 
 

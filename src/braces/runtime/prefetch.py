@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeAlias, final
 from weakref import WeakKeyDictionary, finalize
@@ -25,6 +24,7 @@ from braces.dtypes import is_narrow
 from braces.errors import FeedError, ProgramError, suggest
 from braces.ir.records import VarInfo
 from braces.lazy import jax
+from braces.lower.interrupt.deadline import join_threads
 from braces.runtime.devices.device import Devices
 from braces.runtime.inputs.feeds import convert_feed
 from braces.runtime.inputs.padding import Padding
@@ -99,11 +99,10 @@ def end_producers() -> None:
     Python stops daemon threads then, and one that JAX is moving an array in would abort the
     process. A producer that waits for its iterator does no harm.
     """
-    producers, end = list(_PRODUCERS.items()), monotonic() + EXIT_WAIT_S
-    for _, shelf in producers:
+    producers = dict(_PRODUCERS.items())
+    for shelf in producers.values():
         shelf.close()
-    for thread, _ in producers:
-        thread.join(max(0.0, end - monotonic()))
+    join_threads(producers, EXIT_WAIT_S)
 
 
 def _get_iterator(batches: Any) -> Iterator[Any]:

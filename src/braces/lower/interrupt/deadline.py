@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
@@ -104,6 +104,13 @@ def validate_seconds(timeout_s: object) -> float:
     raise ProgramError(
         f"invalid timeout_s={timeout_s!r:.40}.", fix="Pass seconds, such as 10.0, or None."
     )
+
+
+def join_threads(threads: Iterable[threading.Thread], within_s: float) -> None:
+    """Wait for the end of threads, at most this many seconds for all of them together."""
+    end = monotonic() + within_s
+    for thread in threads:
+        thread.join(max(0.0, end - monotonic()))
 
 
 class _Calling(threading.local):

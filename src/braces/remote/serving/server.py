@@ -8,11 +8,11 @@ import struct
 from collections import deque
 from functools import partial
 from threading import Event, Lock, Thread
-from time import monotonic
 from weakref import WeakSet
 
 from braces.cluster.host_addresses import join_address
 from braces.errors import ProgramError, RemoteError, as_record
+from braces.lower.interrupt.deadline import join_threads
 from braces.remote.protocol.connection import Link, close_socket, parse_address
 from braces.remote.protocol.handshake import admit, key_of, welcome
 from braces.remote.protocol.messages import ERROR, Message
@@ -172,9 +172,7 @@ class Server:
                 session.cancelled.set()
             threads = list(self._threads)
         self._departures.close()
-        end = monotonic() + STOP_S
-        for thread in threads:
-            thread.join(max(0.0, end - monotonic()))
+        join_threads(threads, STOP_S)
 
     def __enter__(self) -> Server:
         return self
