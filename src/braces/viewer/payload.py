@@ -3,7 +3,7 @@
 payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
              blocks: block*, docs: operator type -> text
 block     := params, results, vars: name -> [type, kind, trainable], ops: op*
-op        := t: type, n: name, k: kind, i: slots, o: slots, s: source,
+op        := t: type, n: name, k: kind, m: mark in a comparison, i: slots, o: slots, s: source,
              a: attributes, d: names of those that have their default value,
              b: [[label, number of the block]…]
 """
@@ -11,8 +11,8 @@ op        := t: type, n: name, k: kind, i: slots, o: slots, s: source,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from braces.builder.builder import Builder
 from braces.define.core.attribute_kinds import normalise
@@ -39,6 +39,41 @@ def payload(program: Builder, title: str) -> dict[str, Any]:
         "blocks": blocks,
         "docs": documentation(types),
     }
+
+
+Marks: TypeAlias = "Mapping[tuple[str, str], str]"
+"""The mark of an operator, as `added`, by the path of its block and its name."""
+
+
+def pair_payload(
+    programs: tuple[Builder, Builder], marks: Sequence[Marks], title: str
+) -> dict[str, Any]:
+    """Return the data of a page that shows two programs side by side, with marked operators."""
+    blocks: list[dict[str, Any]] = []
+    records = [
+        _program(name, program.definition, blocks)
+        for name, program in zip(("before", "after"), programs, strict=True)
+    ]
+    for record, of_program in zip(records, marks, strict=True):
+        _mark_operators(blocks, record["block"], "", of_program)
+    return {
+        "title": title,
+        "facts": "before: {} – after: {}".format(*map(size_summary, programs)),
+        "beside": True,
+        "programs": records,
+        "blocks": blocks,
+        "docs": documentation(op["t"] for block in blocks for op in block["ops"]),
+    }
+
+
+def _mark_operators(
+    blocks: Sequence[dict[str, Any]], number: int, path: str, marks: Marks
+) -> None:
+    for op in blocks[number]["ops"]:
+        if (path, op["n"]) in marks:
+            op["m"] = marks[path, op["n"]]
+        for label, inner in op["b"]:
+            _mark_operators(blocks, inner, f"{path}/{op['n']}/{label}".lstrip("/"), marks)
 
 
 def size_summary(program: Builder) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.cli.common.diff_programs import compare
 from braces.cli.main import main
 from tests.cli.saved_files import forward, model, saved, training
 
@@ -34,7 +33,7 @@ def changes(*edits: tuple[str, str]) -> list[str]:
     for old, new in edits:
         assert old in text
         text = text.replace(old, new)
-    found = compare(br.parse(LOOP), br.parse(text))
+    found = br.diff(br.parse(LOOP), br.parse(text)).changes
     return [" | ".join((c.how, c.block, c.what, *c.details)) for c in found]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from braces.cli.common.command import NO, YES, Command, declare
-from braces.cli.common.diff_programs import Change, compare
 from braces.cli.common.program_files import Content, read_file
 from braces.cli.common.program_selection import select_program, shown_name
 from braces.cli.common.terminal import Style
@@ -17,9 +16,11 @@ from braces.errors import FileFormatError
 from braces.ir.fingerprint import fingerprint
 from braces.program import Program
 from braces.storage.model import PREDICT, STARTUP, TRAIN
+from braces.surgery.diff import change_lines, diff
+from braces.surgery.program_diff import ADDED, REMOVED, Change
 
 MODEL = "model"
-_MARKS = {"added": ("+", "blue"), "removed": ("-", "red"), "changed": ("~", "bold")}
+_COLOURS = {"added": "blue", "removed": "red"}
 
 
 _USAGE = """\
@@ -99,13 +100,13 @@ def _changes(
     """Yield the changes of each program; single programs are compared despite their names."""
     if len(left) == len(right) == 1:
         (name, old), (new,) = *left.items(), right.values()
-        yield name, compare(old, new)
+        yield name, list(diff(old, new).changes)
         return
     for name in dict.fromkeys([*left, *right]):
         if name in left and name in right:
-            yield name, compare(left[name], right[name])
+            yield name, list(diff(left[name], right[name]).changes)
         else:
-            how = "removed" if name in left else "added"
+            how = REMOVED if name in left else ADDED
             yield name, [Change(how, "", f"program {name}")]
 
 
@@ -116,14 +117,13 @@ def _lines(changes: dict[str, list[Change]], names: str, style: Style) -> Iterat
     for name, differences in changes.items():
         if len(changes) > 1 and differences:
             yield style.bold(name)
-        block = None
-        for change in differences:
-            if change.block != block:
-                block = change.block
-                yield style.dim(f"block {block or '0'}")
-            mark, colour = _MARKS[change.how]
-            yield style.paint(f"  {mark} {change.what}", colour)
-            yield from (f"      {detail}" for detail in change.details)
+        for kind, line in change_lines(differences):
+            if kind == "block":
+                yield style.dim(line)
+            else:
+                text = f"  {line}"
+                colour = _COLOURS.get(kind, "bold")
+                yield text if kind == "detail" else style.paint(text, colour)
 
 
 COMMAND = Command(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from braces.cli.common.diff_programs import align_ops
 from braces.cli.common.feed_values import read_feeds
 from braces.cli.common.program_files import Content, read_file
 from braces.cli.common.program_selection import select_program, split_names
@@ -26,6 +25,7 @@ from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 from braces.storage.model_files import load_model
 from braces.storage.parameters import load_parameters
+from braces.surgery.op_alignment import align_ops
 
 COMPILE, INTERPRET = "compile", "interpret"
 

@@ -204,7 +204,7 @@ class Graph {
       lines.push(this.toggleLine(id, label, counted(countOps(inner))));
       Object.assign(more, { toggle: id, line: lines.length - 1, open: this.isOpen(id) });
     }
-    const box = boxOf(opId(number, index), `op ${op.k}`, lines, more);
+    const box = boxOf(opId(number, index), `op ${op.k}${op.m ? ` ${op.m}` : ""}`, lines, more);
     this.read(number, ownInputs(op), box);
     if (inner !== undefined) this.fill(box, inner);
     else this.hold(box, op.b.map(([name, block]) => this.block(block, name)));

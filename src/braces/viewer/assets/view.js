@@ -30,14 +30,28 @@ function below(layouts) {
   return whole;
 }
 
+function beside(layouts) {
+  // Two programs side by side, to be compared.
+  const whole = { boxes: [], edges: [], w: -BETWEEN, h: 0 };
+  for (const { boxes, edges, w, h } of layouts) {
+    const right = whole.w + BETWEEN;
+    whole.boxes.push(...boxes.map((one) => ({ ...one, x: one.x + right })));
+    whole.edges.push(...edges.map(({ edge, points }) => ({ edge, points: points.map(([x, y]) => [x + right, y]) })));
+    whole.w = right + w;
+    whole.h = Math.max(whole.h, h);
+  }
+  return whole;
+}
+
+const together = (layouts) => (content.beside ? beside : below)(layouts);
 const graphs = (withEdges) => content.programs.map((program) => new Graph(isOpen, withEdges).program(program));
-const simple = () => below(graphs(false).map(simpleLayout));
+const simple = () => together(graphs(false).map(simpleLayout));
 
 async function arranged() {
   const all = graphs(true);
   if (engine.waiting.size) engine.stop("superseded by a later request");
   const answers = await Promise.all(all.map((graph) => engine.layout(elkGraph(graph))));
-  return below(all.map((graph, i) => elkLayout(graph, answers[i])));
+  return together(all.map((graph, i) => elkLayout(graph, answers[i])));
 }
 
 async function show(anchor) {
@@ -105,8 +119,9 @@ function openAtFirst() {
   // The main block, and where the program is small, the blocks in it.
   const [{ block }, startup] = content.programs;
   open.add(blockId(block));
+  if (content.beside) open.add(blockId(startup.block));
   if (countOps(block) > AT_FIRST) return;
-  for (let number = 0; number < (startup?.block ?? blocks.length); number++) open.add(blockId(number));
+  for (let number = 0; number < (content.beside ? blocks.length : (startup?.block ?? blocks.length)); number++) open.add(blockId(number));
 }
 
 function setAll(all) {

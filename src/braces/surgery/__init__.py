@@ -1,0 +1,1 @@
+"""Surgery: programs searched, matched, cut and compared by their users."""
