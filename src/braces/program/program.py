@@ -28,6 +28,7 @@ from braces.program.page_values import collect_page_values
 from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
+from braces.surgery.handles import Handle, is_path, resolve
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
@@ -70,6 +71,28 @@ class Program(Builder, hints.Hinted):
                 fix="Use an index of `prog.blocks`.",
             )
         return blocks[index]
+
+    def __getitem__(self, path: str | Handle) -> Handle:
+        """Return the operator, variable or block at a path, as errors and reports show it.
+
+        Args:
+            path: A path, as `loop_0/body/act`, or a handle of another version of the program.
+
+        Raises:
+            UnknownNameError: If there is none; the message has similar paths.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) return y }")
+            >>> prog["y"].type, prog["y"].inputs[0].path
+            ('tanh', 'x')
+        """
+        return resolve(self.definition, path)
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str | Handle) and is_path(self.definition, path)
+
+    __iter__ = None  # paths index a program, but a program is no sequence
 
     def var(self, name: str) -> Var:
         """Return the variable of this name in the main block, as an operand to build with.

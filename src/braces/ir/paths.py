@@ -1,0 +1,156 @@
+"""Paths of operators, variables and blocks, as errors, reports and pages show them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from braces.errors import UnknownNameError, close_names, suggest
+from braces.ir.places import Chain, Place
+from braces.ir.records import Op, ProgramDef, VarInfo
+
+OPERATOR, VARIABLE, BLOCK = "operator", "variable", "block"
+_ITERATION = r"(\[\d+\])?"
+"""The number of an iteration after a label, as in `loop_0/body[2]`: paths of runs have it."""
+
+
+class Located(NamedTuple):
+    """An operator, a variable or a block at its place.
+
+    Attributes:
+        kind: `operator`, `variable` or `block`.
+        place: The block that contains it.
+        name: The name in its block; for a block its label, as `body` or `cases[0]`.
+        content: The operator, the declaration, or the block at its own place.
+    """
+
+    kind: str
+    place: Place
+    name: str
+    content: Op | VarInfo | Place
+
+    @property
+    def path(self) -> str:
+        """The path, as `loop_0/body/act`."""
+        inner = self.content
+        return inner.path if isinstance(inner, Place) else self.place.path_of(self.name)
+
+    @property
+    def key(self) -> tuple[str, Chain, str]:
+        """Kind, blocks and name, which identify it in all versions of a program."""
+        inner = self.content
+        if isinstance(inner, Place):
+            return self.kind, inner.chain, ""
+        return self.kind, self.place.chain, self.name
+
+
+def operator_at(place: Place, op: Op) -> Located:
+    """Return an operator of a block at its place."""
+    return Located(OPERATOR, place, op.name, op)
+
+
+def variable_at(place: Place, name: str) -> Located:
+    """Return a variable that a block binds at its place."""
+    return Located(VARIABLE, place, name, place.body.vars[name])
+
+
+def block_at(place: Place) -> Located:
+    """Return a block that an operator owns at its place."""
+    assert place.outer is not None
+    return Located(BLOCK, place.outer, place.label, place)
+
+
+def locate(definition: ProgramDef, path: str, kind: str | None = None) -> Located:
+    """Return the operator, variable or block at a path.
+
+    Names of operators may contain `/`, so the path is followed block by block. An operator
+    precedes the variable of the same name. Iteration numbers, as in `loop_0/body[2]/act`, are
+    ignored.
+
+    Args:
+        definition: The program.
+        path: A path, as `loop_0/body/act`.
+        kind: `operator`, `variable` or `block`, to find only these.
+
+    Raises:
+        UnknownNameError: If there is none; the message has similar paths.
+    """
+    located = find_path(definition, path, kind)
+    if located is None:
+        raise unknown_path(Place.main(definition), path, kind)
+    return located
+
+
+def find_path(definition: ProgramDef, path: str, kind: str | None = None) -> Located | None:
+    """Return the operator, variable or block at a path; `None` if there is none."""
+    return next(_at(Place.main(definition), path, kind), None)
+
+
+def locate_again(definition: ProgramDef, key: tuple[str, Chain, str]) -> Located | None:
+    """Return the operator, variable or block with this key; `None` if there is none."""
+    kind, chain, name = key
+    place: Place | None = Place.main(definition)
+    for owner_name, label in chain:
+        owner = place.op(owner_name) if place else None
+        place = place.inner(owner).get(label) if place and owner else None
+    if place is None or kind == BLOCK:
+        return block_at(place) if place else None
+    if kind == VARIABLE:
+        return variable_at(place, name) if name in place.body.vars else None
+    op = place.op(name)
+    return operator_at(place, op) if op else None
+
+
+def _at(place: Place, rest: str, kind: str | None) -> Iterator[Located]:
+    """Yield everything at a path from a block on: names of this block first."""
+    for op in place.body.ops if kind in (None, OPERATOR) else ():
+        if op.name == rest:
+            yield operator_at(place, op)
+    if kind in (None, VARIABLE) and rest in place.body.vars:
+        yield variable_at(place, rest)
+    for inner, below in _entered(place, rest):
+        if below:
+            yield from _at(inner, below, kind)
+        elif kind in (None, BLOCK):
+            yield block_at(inner)
+
+
+def _entered(place: Place, rest: str) -> Iterator[tuple[Place, str]]:
+    """Yield each block of this one that a path enters, with the remaining path."""
+    for op in place.body.ops:
+        if rest.startswith(f"{op.name}/") and op.bodies():
+            for label, inner in place.inner(op).items():
+                head = re.escape(f"{op.name}/{label}") + _ITERATION + r"(?:/(?P<below>.+)|$)"
+                match = re.match(head, rest, re.DOTALL)
+                if match:
+                    yield inner, match["below"] or ""
+
+
+def unknown_path(main: Place, path: str, kind: str | None = None) -> UnknownNameError:
+    """Return the error for a path of nothing: with full paths of that name, or similar ones."""
+    paths = list(dict.fromkeys(located.path for located in everything(main, kind)))
+    deeper = [p for p in paths if p.endswith(f"/{path}")]
+    what = kind or "operator, variable or block"
+    return UnknownNameError(f"unknown {what} `{path}`.", fix=_path_fix(path, paths, deeper))
+
+
+def _path_fix(path: str, paths: list[str], deeper: list[str]) -> str:
+    if deeper:
+        shown = ", ".join(f"`{p}`" for p in deeper[:3])
+        more = f" and {len(deeper) - 3} more" if len(deeper) > 3 else ""
+        return f"Pass the full path: {shown}{more}."
+    block = path.rpartition("/")[0]
+    beside = [p for p in paths if block and p.startswith(f"{block}/")]
+    return suggest(path, beside if close_names(path, beside) else paths)
+
+
+def everything(main: Place, kind: str | None = None) -> Iterator[Located]:
+    """Yield all operators, variables and blocks of a program, block by block."""
+    for place in main.walk():
+        if place.outer is not None and kind in (None, BLOCK):
+            yield block_at(place)
+        if kind in (None, OPERATOR):
+            yield from (operator_at(place, op) for op in place.body.ops)
+        if kind in (None, VARIABLE):
+            yield from (variable_at(place, name) for name in place.body.vars)
