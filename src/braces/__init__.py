@@ -178,6 +178,7 @@ from braces.storage.parameters import (
     load_parameters as load_parameters,
     save_parameters as save_parameters,
 )
+from braces.surgery.cut import cut as cut
 from braces.surgery.diff import diff as diff
 
 __version__ = "0.1.0"

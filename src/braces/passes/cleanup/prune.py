@@ -53,6 +53,8 @@ def prune(program: P, targets: Any) -> P:
     - the update of `random_state` if there are random draws, so that each run draws new
       numbers.
 
+    The targets are the results of the program, its default fetches, except persistable ones.
+
     A training step for some parameters thus has each of them as a target. Two such steps, for
     example for a generator and its critic, are pruned from one program and run in one scope, by
     turns:
@@ -91,12 +93,17 @@ def prune(program: P, targets: Any) -> P:
         -0.575 1.1875
     """
     names, full = target_names(program.definition, targets)
-    new_program = program.like(
-        verified(_with_results(prune_program(_with_results(full, names)), ()))
-    )
+    small = prune_program(with_results(full, names))
+    results = (name for name in names if not full.main.vars[name].persistable)
+    return with_needed_startup(program, with_results(small, tuple(dict.fromkeys(results))))
+
+
+def with_needed_startup(program: P, definition: ProgramDef) -> P:
+    """Return a verified part of a program, with the part of the startup program it needs."""
+    new_program = program.like(verified(definition))
     startup = program.startup.definition
     startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.infos}
-    needed = eliminate_dead_code(_with_results(startup, ()).with_(updates=startup_updates))
+    needed = eliminate_dead_code(with_results(startup, ()).with_(updates=startup_updates))
     new_program.startup = program.like(verified(needed))
     return new_program
 
@@ -105,7 +112,12 @@ def prune_program(program: ProgramDef) -> ProgramDef:
     """Return a program with the operators and updates that belong to its results."""
     updated_names = updated_with_targets(program, program.main.results)
     updates = {name: value for name, value in program.updates.items() if name in updated_names}
-    return _with_sizes(program, eliminate_dead_code(program.with_(updates=updates)))
+    return without_dead_code(program.with_(updates=updates))
+
+
+def without_dead_code(program: ProgramDef) -> ProgramDef:
+    """Return a program without unneeded operators, and with the data that defines its sizes."""
+    return _with_sizes(program, eliminate_dead_code(program))
 
 
 def _with_sizes(whole: ProgramDef, small: ProgramDef) -> ProgramDef:
@@ -141,7 +153,7 @@ PRUNE = Pass(
 )
 
 
-def _with_results(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
+def with_results(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
     """Return a program with other results."""
     return program.with_(main=program.main.with_(results=tuple(names)))
 
