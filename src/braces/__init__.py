@@ -45,7 +45,9 @@ from braces.errors import (
     VerifyError as VerifyError,
 )
 from braces.exchange.jax.importer import from_jax as from_jax
+from braces.exchange.jax.trace_values import trace_jax as _trace_jax
 from braces.exchange.onnx.reader.importer import from_onnx as from_onnx
+from braces.exchange.onnx.runtime import trace_onnx as _trace_onnx
 from braces.exchange.onnx.writer.exporter import to_onnx as to_onnx
 from braces.exchange.paddle.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
@@ -178,11 +180,16 @@ from braces.storage.parameters import (
     load_parameters as load_parameters,
     save_parameters as save_parameters,
 )
+from braces.surgery.compare import (
+    FOREIGN_TRACERS as _TRACERS,
+    compare_values as compare_values,
+)
 from braces.surgery.cut import cut as cut
 from braces.surgery.diff import diff as diff
 
 __version__ = "0.1.0"
 _found_by_numpy()
+_TRACERS[:] = _trace_onnx, _trace_jax
 
 
 if not _typing.TYPE_CHECKING:  # type checkers resolve missing names themselves

@@ -76,6 +76,15 @@ def test_the_code_of_the_page_of_answers_runs_and_prints_what_it_says(
     assert capsys.readouterr().out == change
 
 
+@pytest.mark.unoptimized
+def test_the_code_of_the_page_of_comparisons_runs_and_prints_its_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/surgery/compare.md"
+    run_blocks(page, tmp_path)
+    assert capsys.readouterr().out == "".join(blocks(page, "text"))
+
+
 def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None:
     page = "docs/interchange.md"
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})

@@ -25,6 +25,7 @@ from braces.jaxpr.core.equation import (
     ProgramImport as ProgramImport,
     abstract_words as abstract_words,
     run_equations as run_equations,
+    source_of as source_of,
 )
 from braces.jaxpr.registry import IS_CALLBACK as IS_CALLBACK, REFUSAL_REASONS as REFUSAL_REASONS
 from braces.jaxpr.rules.arithmetic import einsum_terms as einsum_terms

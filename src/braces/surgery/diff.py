@@ -138,7 +138,8 @@ def diff(a: Builder, b: Builder) -> ProgramDiff:
     for program in (a, b):
         if not isinstance(cast("Any", program), Builder):
             raise ProgramError(
-                f"expected a program, got {program!r:.80}.", fix="Call br.diff(a, b)."
+                f"expected a program, got {program!r:.80}.",
+                fix="Pass two programs; the differences of neighbours are br.signal.diff(x).",
             )
     changes, _ = compare_definitions(a.definition, b.definition)
     startup, _ = compare_definitions(_startup(a), _startup(b))

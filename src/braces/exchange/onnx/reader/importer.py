@@ -102,7 +102,7 @@ def from_onnx(
     blocks = bool(proto.functions)
     while True:
         try:
-            return _read(proto, file, versions, sizes or {}, examples, fixed, blocks)
+            return _read_model(proto, file, versions, sizes or {}, examples, fixed, blocks)
         except NeedsValue as needed:
             fixed.update((name, examples[name]) for name in needed.names)
         except ProgramError as error:
@@ -113,7 +113,7 @@ def from_onnx(
             )
 
 
-def _read(
+def _read_model(
     proto: Any,
     file: str,
     versions: Mapping[str, int],
