@@ -33,6 +33,7 @@ class Builder:
         results: The default fetches.
         source: The source line recorded for new operators; `None` inspects the call stack.
         built: Cache of functions that build once per program, by function.
+        differentiated: Names of targets and inputs of the derivatives built so far.
         origin: The original of a copy, and the version of this program when it was copied.
     """
 
@@ -43,6 +44,7 @@ class Builder:
         self.results: tuple[str, ...] = ()
         self.source: Source | None = None
         self.built: dict[object, Any] = {}
+        self.differentiated: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.origin: tuple[Self, tuple[int, int]] | None = None
         self._startup: Self | None = None
         self._unknown = b""
@@ -239,11 +241,13 @@ class Builder:
         """Return the state that `restore` needs to roll back to this point."""
         marks = [(table, table.mark()) for table in self.current.chain()]
         startup = self._startup.snapshot() if self._startup else None
-        return self.current, marks, (len(self.updates), self.results), startup
+        counts = len(self.updates), len(self.differentiated)
+        return self.current, marks, (*counts, self.results), startup
 
     def restore(self, snapshot: Any) -> None:
         """Roll back to a snapshot; later snapshots become invalid."""
-        self.current, marks, (updates, self.results), startup = snapshot
+        self.current, marks, (updates, derivatives, self.results), startup = snapshot
+        del self.differentiated[derivatives:]
         for table, mark in marks:
             table.rewind(mark)
         while len(self.updates) > updates:

@@ -29,6 +29,8 @@ from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 from braces.surgery.handles import Handle, is_path, resolve
+from braces.surgery.match_report import RewriteReport
+from braces.surgery.rewriting import rewrite
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
@@ -44,6 +46,7 @@ class Program(Builder, hints.Hinted):
         updates: Persistable name to the variable that holds its next value.
         results: The default fetches: the `return` of a program in text form, to which
             `minimize` adds its loss. `braces run` and the `train` of a model fetch them.
+        report: The report of the rewriting that returned this program, or `None`.
 
     Example:
         >>> with Program() as prog:
@@ -51,6 +54,8 @@ class Program(Builder, hints.Hinted):
         >>> len(prog.blocks)
         1
     """
+
+    report: RewriteReport | None = None
 
     # ---- blocks ------------------------------------------------------------------------------
 
@@ -424,6 +429,46 @@ class Program(Builder, hints.Hinted):
             502400
         """
         return cost(self, fetch, **options)
+
+
+    def rewrite(self, before: Any, after: Any = None, *, exact: bool = False) -> Program:
+        """Return a new program, with a replacement wherever a pattern matches.
+
+        Patterns are searched for in all blocks. A replacement has the names of the outputs that
+        it replaces, so fetches and results stay. Layers in it have their own parameters, with
+        initial values, updates and random draws: run `exe.init(new, scope, missing_only=True)`.
+        `new.report` has the matches, and the near misses with their reasons.
+
+        Args:
+            before: The pattern, a function of variables; see `br.pattern`. Without `after`, a
+                rule: a function of an operator and its place. It returns the operator itself, a
+                variable for each of its outputs, or what a rule of a pass returns. It builds
+                inside `with place.building():`, from `place.var(name)`.
+            after: The replacement: a function of the variables that match, which returns as many
+                variables as the pattern, of the same types. Keyword-only parameters receive
+                `match` and the attributes of the pattern.
+            exact: Whether the replacement computes the same values. Places that have been
+                differentiated are rewritten only then, as their gradients stay as they are.
+
+        Raises:
+            ProgramError: If the pattern can never match, or a place has been differentiated
+                already, or has a user-written gradient.
+            ShapeError: If the shape of a replacement differs.
+            DTypeError: If the dtype of a replacement differs.
+            DuplicateNameError: If two matches create variables of one name.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x = br.data("x", ["n", 4])
+            ...     y = br.multiply(0.5 * x, 1.0 + br.special.erf(x / 2**0.5), name="act")
+            >>> def gelu(x):
+            ...     return x * 0.5 * (br.special.erf(x / 2**0.5) + 1.0)
+            >>> new = prog.rewrite(gelu, br.gelu)
+            >>> [(op.type, op.name) for op in new.block(0).ops]
+            [('gelu', 'act')]
+        """
+        return rewrite(self, before, after, exact=exact)
 
 
 def default_program() -> Program:

@@ -174,6 +174,8 @@ def derivative_block(
         for var in (*ends, *starts):
             check_visible(program, var)
         yield host, ends, starts
+    names = tuple(var.name for var in ends), tuple(var.name for var in starts)
+    program.differentiated.append(names)
 
 
 def differentiable_vars(

@@ -26,12 +26,11 @@ identical object (`is`) means "unchanged".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
@@ -46,11 +45,12 @@ from braces.ir.walk import (
     map_bodies,
     names_bound_by,
     rename_op,
-    rename_slots,
     resolve_body,
     with_captures,
 )
+from braces.passes.core.hoisted_op import HoistedOp
 from braces.passes.core.initial_values import attach_initial_values, save_initial_values
+from braces.passes.core.op_index import OpIndex
 from braces.passes.core.pipeline import note
 from braces.passes.verifier.program import next_dim_number
 
@@ -97,39 +97,6 @@ def extend_program(program: ProgramDef) -> Builder:
     builder.table.unifier.count = next_dim_number(program.main)
     attach_initial_values(builder)
     return builder
-
-
-@dataclass(frozen=True, slots=True)
-class HoistedOp:
-    """Operator hoisted into an enclosing block.
-
-    Attributes:
-        op: The operator.
-        binds: The variables that it binds there.
-        names: Their new names, by their old names.
-    """
-
-    op: Op
-    binds: tuple[VarInfo, ...]
-    names: Mapping[str, str]
-
-    @classmethod
-    def out_of(cls, table: SymbolTable, op: Op, taken: Callable[[str], bool]) -> Self:
-        """Hoist an operator out of a block; outputs whose names clash outside are renamed.
-
-        Args:
-            table: The block.
-            op: The operator.
-            taken: Whether an operator name is taken in the destination block.
-        """
-        assert table.parent is not None
-        visible, unique = table.parent.find_var, table.names.unique
-        names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
-        binds = (table.vars[name].with_(name=new) for name, new in names.items())
-        hoisted = op.with_(outputs=rename_slots(op.outputs, names))
-        if not table.names.made_up(op.name) and taken(op.name):
-            hoisted = hoisted.with_(name=unique(op.type.replace(".", "_")))
-        return cls(hoisted, tuple(binds), names)
 
 
 def rewrite_loops(
@@ -216,8 +183,8 @@ class InsertionPoint:
         self.names: dict[str, str] = {}
         self._op: Op | None = None
         self._done: list[Op] = []
-        self._makers: dict[str, Op] = {}
-        self._indexed = 0
+        self._index = OpIndex(self._done)
+        self._start = 0
         self._kept: set[str] = set()
         self._changed = False
 
@@ -244,10 +211,11 @@ class InsertionPoint:
         """Return the operator that binds a visible variable now; `None` if there is none."""
         if name not in self.table.vars:
             return self.outer.maker(name) if self.outer else None
-        for op in self._done[self._indexed :]:
-            self._makers |= dict.fromkeys(op.binds(), op)
-        self._indexed = len(self._done)
-        return self._makers.get(name)
+        return self._index.maker(name)
+
+    def readers(self, name: str) -> Iterator[Op]:
+        """Yield the operators of this block, up to the current one, that read a variable."""
+        return self._index.readers(name)
 
     @contextmanager
     def building(self) -> Generator[SymbolTable]:
@@ -301,6 +269,47 @@ class InsertionPoint:
         """Rename outputs of the operator; its replacement binds fewer."""
         self.names |= names
 
+    def keep_names(self, names: Mapping[str, str]) -> None:
+        """Give values that the rule has built here the names of the outputs that they replace.
+
+        Later operators then read them without a change.
+
+        Args:
+            names: Names of outputs of the current operator, or of one that `retire` renamed,
+                by the names of the new values.
+        """
+        for at in range(self._start, len(self._done)):
+            self._index.replace(at, _renamed_maker(self._done[at], names))
+        for new, old in names.items():
+            info = self.table.vars.pop(new)
+            self.table.vars[old] = info.with_(name=old)
+            self.table.handles.pop(new, None)
+        updates = self.program.updates
+        updates |= {key: names[value] for key, value in updates.items() if value in names}
+        self._kept.update(names.values())
+
+    def is_built(self, name: str) -> bool:
+        """Return whether the rule has built this variable, for the current operator."""
+        return any(name in op.binds() for op in self._done[self._start :])
+
+    def retire(self, name: str) -> str:
+        """Rename a variable that an earlier operator of this block binds; return its new name.
+
+        The operators that read it read the new name. The old one is free for `keep_names`.
+        """
+        new = self.table.names.unique(name)
+        names = {name: new}
+        for at in range(len(self._done) - 1, -1, -1):
+            op = self._done[at]
+            if name in op.binds():
+                self._index.replace(at, _renamed_maker(op, names))
+                break
+            if name in op.reads():
+                self._index.replace(at, rename_op(op, names))
+        self.table.vars[new] = self.table.vars.pop(name).with_(name=new)
+        self._changed = True
+        return new
+
     def within(self, op: Op, rule: Rule) -> Op:
         """Rewrite the sub-blocks of the current operator by another rule.
 
@@ -318,6 +327,7 @@ class InsertionPoint:
     def rewrite_op(self, op: Op, rule: Rule) -> None:
         """Rewrite one operator."""
         self._kept.clear()
+        self._start = len(self._done)
         self._op = current = self._inside(self._renamed(op), rule)
         change = rule(current, self)
         if isinstance(change, Op):
@@ -372,6 +382,13 @@ class InsertionPoint:
         }
         results = tuple(self.names.get(name, name) for name in self.body.results)
         return self.body.with_(results=results, vars=infos, ops=tuple(self._done))
+
+
+def _renamed_maker(op: Op, names: Mapping[str, str]) -> Op:
+    """Return an operator with names replaced, its own too if it is that of its output."""
+    renamed = rename_op(op, names)
+    own = op.name in names and op.name in op.binds()
+    return renamed.with_(name=names[op.name]) if own else renamed
 
 
 def _walk(place: InsertionPoint, rule: Rule) -> Body:

@@ -1,0 +1,264 @@
+"""Patterns: functions of wildcards, whose operators are searched for in programs.
+
+    def before(x, w, *, axis):
+        return br.softmax(br.matmul(x, w), axis=axis)
+
+The function builds its operators in a scratch program. `x` and `w` are data there, and match any
+variable; `axis` matches any attribute. Operators have types, so a pattern is built for sample
+types first: the skeleton, which finds candidates by operator types and slots alone. At each
+candidate it is built again for the types of that place, and compared with attributes. One
+pattern thus serves all ranks and dtypes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any, cast
+
+from braces.builder.builder import Builder
+from braces.builder.var import Var
+from braces.dtypes import BOOL, FLOAT32, INT64, TensorType, Type
+from braces.errors import BracesError, ProgramError
+from braces.frontend.core.pytree import tree_leaves
+from braces.ir.records import DATA, Body, Op
+from braces.ir.walk import ancestors, producers
+from braces.surgery.alternatives import Choices, all_choices
+from braces.surgery.type_hint import TypeHint, read_hint
+
+SAMPLES: tuple[Any, ...] = (0, 0.5, False, "float32", (0,), (8, 8), None, 1)
+"""Sample values of attribute wildcards."""
+MOST_SAMPLES = 64
+FIRST_UNNAMED = 1_000_000
+"""Number of the first unnamed size in scratch programs; programs have smaller ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternGraph:
+    """A pattern, built for some types.
+
+    Attributes:
+        body: The variables.
+        makers: The operators of the outputs, by the names that they bind.
+        outputs: Names of the outputs.
+        choice: The alternative of each `br.any_of`.
+        steps: Number of operators that read something.
+    """
+
+    body: Body
+    makers: Mapping[str, Op]
+    outputs: tuple[str, ...]
+    choice: tuple[int, ...]
+    steps: int
+
+    @property
+    def structure(self) -> object:
+        """Operator types and slots without attributes: equal for equal skeletons."""
+        ops = {op.name: op for op in self.makers.values()}.values()
+        slots = tuple((op.type, tuple(op.inputs.items()), tuple(op.outputs)) for op in ops)
+        return self.choice, self.outputs, slots
+
+
+Built = PatternGraph | BracesError
+
+
+class Pattern:
+    """A function of wildcards, and a condition.
+
+    Args:
+        function: The function.
+        where: Condition on a `Match`.
+
+    Raises:
+        ProgramError: If the function cannot be a pattern.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], where: Callable[[Any], Any] | None = None
+    ) -> None:
+        self.function = function
+        self.where = where
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__doc__ = getattr(function, "__doc__", None)
+        self.wildcards, self.attributes = _read_parameters(self.__name__, function)
+        self._built: dict[object, Built] = {}
+        self._skeletons: tuple[PatternGraph, ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Build the operators of the pattern."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        names = [*self.wildcards, *(f"{name}=" for name in self.attributes)]
+        return f"<pattern {self.__name__}({', '.join(names)})>"
+
+    @property
+    def skeletons(self) -> tuple[PatternGraph, ...]:
+        """The graphs for sample types, all of different structures.
+
+        Raises:
+            ProgramError: If the function fails for all sample types, or the graph can never
+                match.
+        """
+        if not self._skeletons:
+            self._skeletons = self._find_skeletons()
+        return self._skeletons
+
+    def build(
+        self, types: Sequence[Type], values: Mapping[str, Any], choice: tuple[int, ...]
+    ) -> Built:
+        """Return the graph for types, attribute values and alternatives; cached."""
+        key = tuple(types), tuple(map(repr, values.values())), choice
+        if key not in self._built:
+            choices = Choices(choice)
+            self._built[key] = self._build(types, values, choices)
+        return self._built[key]
+
+    def _build(
+        self, types: Sequence[Type], values: Mapping[str, Any], choices: Choices
+    ) -> Built:
+        with Builder() as scratch, choices.active():
+            scratch.table.unifier.count = FIRST_UNNAMED
+            pairs = zip(self.wildcards, types, strict=True)
+            infos = [scratch.table.new_var(name, type_, DATA) for name, type_ in pairs]
+            wildcards = [Var(scratch, scratch.table, info.name) for info in infos]
+            try:
+                outputs = _outputs(self, self.function(*wildcards, **values), scratch)
+                return _graph(scratch.definition.main, outputs, choices)
+            except BracesError as error:
+                return error
+
+    def _find_skeletons(self) -> tuple[PatternGraph, ...]:
+        graphs: dict[object, PatternGraph] = {}
+        first_error: BracesError | None = None
+        for types in self._sample_types():
+            if graphs and any(type_ != FLOAT32 for type_ in _guessed_dtypes(types)):
+                break
+            for values in self._sample_values():
+                tried = list(all_choices(lambda c, t=types, v=values: self._build(t, v, c)))
+                built = [graph for graph in tried if isinstance(graph, PatternGraph)]
+                graphs |= {graph.structure: graph for graph in built}
+                errors = (each for each in tried if isinstance(each, BracesError))
+                first_error = first_error or next(errors, None)
+                if built:
+                    break
+        if not graphs:
+            raise _unbuildable(self, first_error)
+        for graph in graphs.values():
+            _check_can_match(self, graph)
+        return tuple(graphs.values())
+
+    def _sample_values(self) -> Iterator[dict[str, Any]]:
+        combinations = product(SAMPLES, repeat=len(self.attributes))
+        for values in islice(combinations, MOST_SAMPLES):
+            yield dict(zip(self.attributes, values, strict=True))
+
+    def _sample_types(self) -> Iterator[tuple[Type, ...]]:
+        hints = list(self.wildcards.values())
+        for dtypes in _sample_dtypes(len(hints)):
+            for ranks in _sample_ranks(len(hints)):
+                yield tuple(
+                    hint.sample(dtype, rank)
+                    for hint, dtype, rank in zip(hints, dtypes, ranks, strict=True)
+                )
+
+
+def _guessed_dtypes(types: Sequence[Type]) -> list[Any]:
+    return [type_.dtype for type_ in types if isinstance(type_, TensorType)]
+
+
+def _sample_dtypes(count: int) -> Iterator[tuple[Any, ...]]:
+    yield (FLOAT32,) * count
+    for dtype in (INT64, BOOL):
+        for at in range(count):
+            yield tuple(dtype if i == at else FLOAT32 for i in range(count))
+    yield (INT64,) * count
+    yield (BOOL,) * count
+
+
+def _sample_ranks(count: int) -> list[tuple[int, ...]]:
+    if not count:
+        return [()]
+    more = count - 1
+    ranks = [(2,) * count, (3,) * count, (3, *(2,) * more), (1,) * count, (2, *(1,) * more)]
+    return [*ranks, (4,) * count, (4, *(1,) * more), (0,) * count]
+
+
+def _read_parameters(
+    name: str, function: Callable[..., Any]
+) -> tuple[dict[str, TypeHint], tuple[str, ...]]:
+    """Return the hints of wildcards by name, and the names of attribute wildcards."""
+    if not callable(function):
+        raise ProgramError(
+            f"expected a function as a pattern, got {cast('Any', function)!r:.80}.",
+            fix="Pass a function of variables: lambda x: br.tanh(x).",
+        )
+    parameters = inspect.signature(function).parameters.values()
+    wildcards, attributes = dict[str, TypeHint](), list[str]()
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise ProgramError(
+                f"the pattern `{name}` has a variable number of parameters, "
+                f"*{parameter.name}.",
+                fix="Write a parameter for each variable.",
+            )
+        if parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            attributes.append(parameter.name)
+        else:
+            wildcards[parameter.name] = read_hint(parameter.annotation)
+    return wildcards, tuple(attributes)
+
+
+def _outputs(pattern: Pattern, result: Any, scratch: Builder) -> tuple[str, ...]:
+    leaves = tree_leaves(result)
+    for leaf in leaves:
+        if not isinstance(leaf, Var) or leaf.program is not scratch:
+            raise ProgramError(
+                f"the pattern `{pattern.__name__}` returned {leaf!r:.80}; expected a variable "
+                "that it computes.",
+                fix="Return one variable, or a tuple of variables.",
+            )
+    return tuple(leaf.name for leaf in leaves)
+
+
+def _graph(body: Body, outputs: tuple[str, ...], choices: Choices) -> PatternGraph:
+    needed = ancestors(body.ops, outputs)
+    ops = [op for op in body.ops if not needed.isdisjoint(op.binds())]
+    steps = sum(any(True for _ in op.reads()) for op in ops)
+    return PatternGraph(body, producers(ops), outputs, tuple(choices.taken), steps)
+
+
+def _unbuildable(pattern: Pattern, error: BracesError | None) -> ProgramError:
+    return ProgramError(
+        f"the pattern `{pattern.__name__}` cannot be built for any sample types.",
+        given=str(error) if error else None,
+        fix='Annotate its parameters with types: x: "f32[b,3,8,8]".',
+    )
+
+
+def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
+    """Raise an error if a graph matches nothing, whichever the program."""
+    read = {name for op in graph.makers.values() for name in op.reads()}
+    unread = next((name for name in pattern.wildcards if name not in read), None)
+    alone = next((name for name in graph.outputs if name not in graph.makers), None)
+    owner = next((op for op in graph.makers.values() if op.bodies()), None)
+    problem, fix = None, None
+    if not graph.outputs:
+        problem, fix = "returns no variable", "Return the variable that it computes."
+    elif alone is not None:
+        problem = f"returns its input `{alone}`"
+        fix = "Return variables that operators of the pattern compute."
+    elif unread is not None:
+        problem = f"does not use its parameter `{unread}`"
+        fix = "Remove the parameter, or compute the result from it."
+    elif owner is not None:
+        problem = f"contains a block: {owner.describe()}"
+        fix = "Match the operators inside the block; matches do not cross blocks."
+    if problem:
+        raise ProgramError(
+            f"the pattern `{pattern.__name__}` {problem}, so it can never match.", fix=fix
+        )
