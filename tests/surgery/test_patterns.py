@@ -26,7 +26,9 @@ def built(build: Callable[..., Any], *types: str) -> br.Program:
     """A program whose result is a function of data of these types."""
     with br.Program() as prog:
         data = [
-            br.data(f"x{i}", list(br.dtypes.parse_type(text).shape), dtype=text.partition("[")[0])
+            br.data(
+                f"x{i}", list(br.dtypes.parse_type(text).shape), dtype=text.partition("[")[0]
+            )
             for i, text in enumerate(types)
         ]
         prog.give(build(*data).name)
@@ -115,13 +117,13 @@ def test_a_condition_reads_attribute_wildcards_and_declarations() -> None:
 def test_annotations_are_types_with_any_sizes_for_symbols() -> None:
     prog = built(lambda x, y: br.sum(br.tanh(x)) + br.sum(br.tanh(y)), "f32[n,n]", "f32[n,4]")
 
-    def square(x: "f32[k,k]") -> Any:  # noqa: F821
+    def square(x: f32[k, k]) -> Any:  # noqa: F821
         return br.tanh(x)
 
-    def wide(x: "f32[k,4]") -> Any:  # noqa: F821
+    def wide(x: f32[k, 4]) -> Any:  # noqa: F821
         return br.tanh(x)
 
-    def double(x: "f64[...]") -> Any:  # noqa: F722
+    def double(x: f64[...]) -> Any:
         return br.tanh(x)
 
     assert prog.rewrite(square, br.sin).report.paths == ("tanh_0",)
@@ -212,9 +214,11 @@ def test_an_output_beside_the_pattern_is_refused_by_name() -> None:
         values, where = br.topk(x, 2)
         return values + br.cast(where, "float32")
 
-    report = built(uses, "f32[n,4]").rewrite(
-        lambda x: br.topk(x, 2)[0], lambda x: br.sort(x)[:, :2]
-    ).report
+    report = (
+        built(uses, "f32[n,4]")
+        .rewrite(lambda x: br.topk(x, 2)[0], lambda x: br.sort(x)[:, :2])
+        .report
+    )
     assert report.paths == ()
     assert "is read, too, and is no output of the pattern" in str(report)
 

@@ -430,7 +430,6 @@ class Program(Builder, hints.Hinted):
         """
         return cost(self, fetch, **options)
 
-
     def rewrite(self, before: Any, after: Any = None, *, exact: bool = False) -> Program:
         """Return a new program, with a replacement wherever a pattern matches.
 

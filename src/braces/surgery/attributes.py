@@ -70,7 +70,7 @@ def _axis(value: Any, rank: int) -> Any:
 def _axes(value: Any, rank: int) -> Any:
     if value is None:
         return None
-    axes = value if isinstance(value, tuple) else (value,)
+    axes: Sequence[Any] = (value,) if isinstance(value, int) else value
     return sorted((_axis(axis, rank) for axis in axes), key=repr)
 
 

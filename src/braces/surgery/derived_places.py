@@ -46,14 +46,12 @@ class DerivedPlaces:
 
     def reason(self, op: Op, place: InsertionPoint) -> tuple[str, str] | None:
         """Return the kind of derivative that relies on an operator, and its name."""
-        current: InsertionPoint | None = place
-        while current is not None:
-            path = current.where(op)
-            if path in self.custom:
-                return "custom", self.custom[path]
-            if current.outer is None or current.owner is None:
+        while (path := place.where(op)) not in self.custom:
+            if place.outer is None or place.owner is None:
                 break
-            op, current = current.owner, current.outer
+            op, place = place.owner, place.outer
+        if path in self.custom:
+            return "custom", self.custom[path]
         return ("built", self.main[op.name]) if op.name in self.main else None
 
 
@@ -95,7 +93,9 @@ def _differentiated(program: Builder) -> dict[str, str]:
     if trained:
         targets = main.results or tuple(n for op in main.ops for n in op.binds())
         ops = between(main.ops, trained, targets)
-        places |= dict.fromkeys((op.name for op in ops), main.results[0] if main.results else "")
+        places |= dict.fromkeys(
+            (op.name for op in ops), main.results[0] if main.results else ""
+        )
     marked = {op.name: name for op, name in _with_derivative(main.ops)}
     for targets, sources in program.differentiated:
         places |= {op.name: targets[0] for op in between(main.ops, set(sources), targets)}

@@ -112,7 +112,10 @@ class Matcher:
         ways = Search(skeleton, op, place, near, strict=False).ways(anchor)
         for names, ops in islice(ways, MOST_WAYS):
             types = self._types(names, place)
-            key = *types, *(tuple(o.name for o in ops.values()) if self.pattern.attributes else ())
+            key = (
+                *types,
+                *(tuple(o.name for o in ops.values()) if self.pattern.attributes else ()),
+            )
             if key in tried:
                 continue
             tried.add(key)

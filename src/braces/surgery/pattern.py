@@ -200,8 +200,7 @@ def _read_parameters(
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise ProgramError(
-                f"the pattern `{name}` has a variable number of parameters, "
-                f"*{parameter.name}.",
+                f"the pattern `{name}` has a variable number of parameters, *{parameter.name}.",
                 fix="Write a parameter for each variable.",
             )
         if parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD:

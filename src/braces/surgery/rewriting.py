@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from braces.builder.append import call
 from braces.builder.builder import Builder
-from braces.builder.var import Var
+from braces.builder.var import Var, expose
 from braces.dtypes import TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.core.pytree import tree_leaves
@@ -68,9 +69,7 @@ def pattern(
         near misses
           matmul_1: the condition `where` is false (1 of 1 operators agree) [...]
     """
-    if function is None:
-        return lambda decorated: pattern(decorated, where=where)
-    return Pattern(function, where)
+    return partial(Pattern, where=where) if function is None else Pattern(function, where)
 
 
 def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) -> P:
@@ -82,7 +81,7 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
     with hold_initial_values(program.startup) as held:
         definition = walk(program.definition, rewriting.rule)
     new = program.like(rewriting.finished(definition))
-    new.startup = held.startup
+    new.startup = cast("P", held.startup)
     new.differentiated = list(program.differentiated)
     verify(new)
     cast("Any", new).report = rewriting.report()
@@ -168,8 +167,8 @@ class _Rewriting:
         new_type, old_type = value.type, place.body.vars[old].type.map_sizes(resolve)
         if new_type == old_type:
             return
-        both = isinstance(new_type, TensorType) and isinstance(old_type, TensorType)
-        error = DTypeError if both and new_type.dtype != old_type.dtype else ShapeError
+        dtypes = {t.dtype for t in (new_type, old_type) if isinstance(t, TensorType)}
+        error = DTypeError if len(dtypes) > 1 else ShapeError
         raise error(
             f"the replacement of `{old}` has another type: expected {old_type}, got {new_type}.",
             at=f"{self.name}, at `{path}`",
@@ -258,7 +257,7 @@ class _ByPattern(_Rewriting):
                 fix="Return a variable for each output of the pattern; br.full_like(x, 0.0) "
                 "returns a constant of a type.",
             )
-        return [cast("Var", value).read() for value in values]
+        return [expose(cast("Var", value).read()) for value in values]
 
     def _located(self, error: BracesError, match: Match) -> BracesError:
         place = f"match {len(self.matches) + 1} of {self.name}, at `{match.path}`"
@@ -359,4 +358,3 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-

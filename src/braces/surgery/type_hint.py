@@ -38,7 +38,9 @@ class TypeHint:
         if self.shape is None:
             return True
         return len(type_.shape) == len(self.shape) and all(
-            sizes.setdefault(wanted, size) == size if isinstance(wanted, Dim) else wanted == size
+            sizes.setdefault(wanted, size) == size
+            if isinstance(wanted, Dim)
+            else wanted == size
             for wanted, size in zip(self.shape, type_.shape, strict=True)
         )
 
