@@ -3,8 +3,8 @@
     python scripts/random_rewrites.py [--count 5000] [--seed 0]
 
 The values of each rewritten program, read back from its text, are compared with a plain NumPy
-interpretation of the text of the original. Prints a line every hundred programs, and each failure
-with its seed; exit status 1 if there was one.
+interpretation of the text of the original. Prints a line every hundred programs, and each
+failure with its seed; exit status 1 if there was one.
 """
 
 from __future__ import annotations

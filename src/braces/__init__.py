@@ -186,8 +186,8 @@ from braces.surgery.compare import (
 )
 from braces.surgery.cut import cut as cut
 from braces.surgery.diff import diff as diff
-from braces.surgery.alternatives import any_of as any_of
-from braces.surgery.rewriting import pattern as pattern
+from braces.surgery.matches.alternatives import any_of as any_of
+from braces.surgery.matches.rewriting import pattern as pattern
 
 __version__ = "0.1.0"
 _found_by_numpy()

@@ -62,7 +62,7 @@ def _pair(x: Any) -> Any:
 
 
 def check_rewritten(seed: int, size: int = 6, rules: int = 4) -> int:
-    """Compare a rewritten program with the text of the original; return the number of matches."""
+    """Compare a rewritten program with the original's text; return the number of matches."""
     made, feeds = generate(seed, size), feeds_of(seed)
     made.program.give(made.result.name)
     draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Random programs keep their values under random rules; `scripts/random_rewrites.py` runs many."""
+"""Random programs keep their values under random rules; see `scripts/random_rewrites.py`."""
 
 from __future__ import annotations
 

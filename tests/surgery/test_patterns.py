@@ -123,7 +123,7 @@ def test_annotations_are_types_with_any_sizes_for_symbols() -> None:
     def wide(x: f32[k, 4]) -> Any:  # noqa: F821
         return br.tanh(x)
 
-    def double(x: f64[...]) -> Any:
+    def double(x: f64[...]) -> Any:  # noqa: F821
         return br.tanh(x)
 
     assert prog.rewrite(square, br.sin).report.paths == ("tanh_0",)

@@ -29,8 +29,8 @@ from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 from braces.surgery.handles import Handle, is_path, resolve
-from braces.surgery.match_report import RewriteReport
-from braces.surgery.rewriting import rewrite
+from braces.surgery.matches.match_report import RewriteReport
+from braces.surgery.matches.rewriting import rewrite
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
@@ -441,9 +441,8 @@ class Program(Builder, hints.Hinted):
         Args:
             before: The pattern, a function of variables; see `br.pattern`. Without `after`, a
                 rule: a function of an operator and its place. It returns the operator itself, a
-                variable for each of its outputs, or what a rule of a pass returns. It builds
-                inside `with place.building():`, from `place.var(name)`.
-            after: The replacement: a function of the variables that match, which returns as many
+                variable for each of its outputs, or a replacement as in a pass.
+            after: The replacement: a function of the variables that match. It returns as many
                 variables as the pattern, of the same types. Keyword-only parameters receive
                 `match` and the attributes of the pattern.
             exact: Whether the replacement computes the same values. Places that have been
@@ -452,20 +451,16 @@ class Program(Builder, hints.Hinted):
         Raises:
             ProgramError: If the pattern can never match, or a place has been differentiated
                 already, or has a user-written gradient.
-            ShapeError: If the shape of a replacement differs.
-            DTypeError: If the dtype of a replacement differs.
-            DuplicateNameError: If two matches create variables of one name.
+            ShapeError, DTypeError: If the type of a replacement differs.
 
         Example:
             >>> import braces as br
             >>> with br.Program() as prog:
             ...     x = br.data("x", ["n", 4])
-            ...     y = br.multiply(0.5 * x, 1.0 + br.special.erf(x / 2**0.5), name="act")
-            >>> def gelu(x):
-            ...     return x * 0.5 * (br.special.erf(x / 2**0.5) + 1.0)
-            >>> new = prog.rewrite(gelu, br.gelu)
+            ...     y = br.multiply(br.sigmoid(x), x, name="act")
+            >>> new = prog.rewrite(lambda x: x * br.sigmoid(x), br.silu)
             >>> [(op.type, op.name) for op in new.block(0).ops]
-            [('gelu', 'act')]
+            [('silu', 'act')]
         """
         return rewrite(self, before, after, exact=exact)
 

@@ -11,8 +11,7 @@ from braces.ir.records import Op
 class OpIndex:
     """Producers and readers of names, by a list of operators that grows at its end.
 
-    Entries are added when they are asked for. Operators that are replaced in the list are no
-    longer found; `forget` lets their replacements be indexed.
+    Entries are added at the next query. `replace` exchanges an operator of the list.
 
     Example:
         >>> ops = [Op("tanh", "y", {"x": ("x",)}, {"out": ("y",)})]
@@ -36,7 +35,7 @@ class OpIndex:
         return self._makers.get(name)
 
     def readers(self, name: str) -> Iterator[Op]:
-        """Yield the operators that read a name, in program order."""
+        """Yield the operators that read a name."""
         for op in self._ops[self._read :]:
             for read in dict.fromkeys(op.reads()):
                 self._readers[read].append(op)

@@ -17,10 +17,10 @@ from braces.dtypes import Type
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import DATA, Op, Source, VarInfo
 from braces.passes.core.rewrite import InsertionPoint
-from braces.surgery.attributes import different_attribute, wildcard_values
-from braces.surgery.match_report import NearMisses
-from braces.surgery.pattern import Pattern, PatternGraph
-from braces.surgery.type_hint import fitting
+from braces.surgery.matches.attributes import different_attribute, wildcard_values
+from braces.surgery.matches.match_report import NearMisses
+from braces.surgery.matches.pattern import Pattern, PatternGraph
+from braces.surgery.matches.type_hint import fitting
 
 MOST_WAYS = 64
 """Ways to match a skeleton at one operator that are compared in full."""
@@ -33,8 +33,8 @@ State: TypeAlias = tuple[dict[str, str], dict[str, Op]]
 class Match:
     """A place of a program that a pattern matches.
 
-    `match["w"]` is the declaration of the variable that a wildcard matches, with `name`, `type`,
-    `shape`, `dtype` and `persistable`; of an attribute wildcard it is the value.
+    `match["w"]` is the declaration of the variable that a wildcard matches, with `name`,
+    `type`, `shape`, `dtype` and `persistable`; of an attribute wildcard it is the value.
 
     Attributes:
         path: Path of the last operator of the match, as `loop_0/body/act`.
@@ -109,7 +109,7 @@ class Matcher:
     ) -> Iterator[Match]:
         """Yield the matches of the pattern built for the types of this place."""
         tried, near = set[tuple[object, ...]](), NearMisses()
-        ways = Search(skeleton, op, place, near, strict=False).ways(anchor)
+        ways = GraphSearch(skeleton, op, place, near, strict=False).ways(anchor)
         for names, ops in islice(ways, MOST_WAYS):
             types = self._types(names, place)
             key = (
@@ -124,11 +124,11 @@ class Matcher:
                 self._miss_type(skeleton, op, place, misfit, types)
                 continue
             for values in wildcard_values(self.pattern.attributes, list(ops.values())):
-                yield from self._built(skeleton, types, values, op, place)
+                yield from self._strict_matches(skeleton, types, values, op, place)
         if not tried:
             self.near.update(near)
 
-    def _built(
+    def _strict_matches(
         self,
         skeleton: PatternGraph,
         types: tuple[Type, ...],
@@ -139,7 +139,7 @@ class Matcher:
         graph = self.pattern.build(types, values, skeleton.choice)
         if not isinstance(graph, PatternGraph):
             return
-        search = Search(graph, op, place, self.near, strict=True)
+        search = GraphSearch(graph, op, place, self.near, strict=True)
         for output in dict.fromkeys(reversed(graph.outputs)):
             if graph.makers[output].type != op.type:
                 continue
@@ -166,7 +166,7 @@ class Matcher:
         return None if where is None or where(match) else "the condition `where` is false"
 
 
-class Search:
+class GraphSearch:
     """Search for one graph at one operator.
 
     Attributes:
@@ -215,7 +215,7 @@ class Search:
                     yield from self._others(rest, more)
 
     def _candidates(self, like: Op, names: Mapping[str, str]) -> list[Op] | None:
-        """Return operators that read what a bound variable determines; `None` without one."""
+        """Return operators that read a bound variable or its users; `None` without one."""
         for name in like.reads():
             if name in names:
                 return list(self.place.readers(names[name]))
@@ -289,9 +289,9 @@ class Search:
             return f"`{op.name}` is {op.type}, not {like.type}"
         if _slots(like) != _slots(op) or not op.outputs.keys() >= _read_slots(self.graph, like):
             return f"`{op.name}` has other inputs or outputs than `{like.type}` in the pattern"
-        if op is not self.anchor and any(True for _ in op.reads()):
-            if next(op.binds()) not in self.place.table.vars:
-                return f"`{op.name}` is in a block around it; matches do not cross blocks"
+        computed = op is not self.anchor and any(True for _ in op.reads())
+        if computed and next(op.binds()) not in self.place.table.vars:
+            return f"`{op.name}` is in a block around it; matches do not cross blocks"
         return different_attribute(like, op, self.place.table) if self.strict else None
 
     def _miss(self, ops: Mapping[str, Op], reason: str, agrees: bool = False) -> None:

@@ -69,7 +69,7 @@ def all_choices(build: Callable[[Choices], T]) -> Iterator[T]:
 
 
 def any_of(*alternatives: Callable[..., Any]) -> Callable[..., Any]:
-    """Alternatives in a pattern: a function that matches what any of its functions build.
+    """Alternatives in a pattern: a function that matches the operators of any of its functions.
 
     It is called inside of a pattern, or is itself the pattern. Alternatives are tried in order.
     Each call chooses on its own.

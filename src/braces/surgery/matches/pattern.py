@@ -3,9 +3,9 @@
     def before(x, w, *, axis):
         return br.softmax(br.matmul(x, w), axis=axis)
 
-The function builds its operators in a scratch program. `x` and `w` are data there, and match any
-variable; `axis` matches any attribute. Operators have types, so a pattern is built for sample
-types first: the skeleton, which finds candidates by operator types and slots alone. At each
+The function builds its operators in a scratch program. `x` and `w` are data there, and match
+any variable; `axis` matches any attribute. Operators have types, so a pattern is built for
+sample types first: the skeleton, which finds candidates by operator types and slots. At each
 candidate it is built again for the types of that place, and compared with attributes. One
 pattern thus serves all ranks and dtypes.
 """
@@ -25,8 +25,8 @@ from braces.errors import BracesError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
 from braces.ir.records import DATA, Body, Op
 from braces.ir.walk import ancestors, producers
-from braces.surgery.alternatives import Choices, all_choices
-from braces.surgery.type_hint import TypeHint, read_hint
+from braces.surgery.matches.alternatives import Choices, all_choices
+from braces.surgery.matches.type_hint import TypeHint, read_hint
 
 SAMPLES: tuple[Any, ...] = (0, 0.5, False, "float32", (0,), (8, 8), None, 1)
 """Sample values of attribute wildcards."""
@@ -83,7 +83,7 @@ class Pattern:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__doc__ = getattr(function, "__doc__", None)
         self.wildcards, self.attributes = _read_parameters(self.__name__, function)
-        self._built: dict[object, Built] = {}
+        self._graphs: dict[object, Built] = {}
         self._skeletons: tuple[PatternGraph, ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,10 +111,10 @@ class Pattern:
     ) -> Built:
         """Return the graph for types, attribute values and alternatives; cached."""
         key = tuple(types), tuple(map(repr, values.values())), choice
-        if key not in self._built:
+        if key not in self._graphs:
             choices = Choices(choice)
-            self._built[key] = self._build(types, values, choices)
-        return self._built[key]
+            self._graphs[key] = self._build(types, values, choices)
+        return self._graphs[key]
 
     def _build(
         self, types: Sequence[Type], values: Mapping[str, Any], choices: Choices

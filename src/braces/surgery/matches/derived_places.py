@@ -5,9 +5,9 @@
     loss: f32[] = sum(x=z)
     … the gradient of `loss` by `w`, and its use in an update
 
-Three facts of a program show that an operator has been differentiated: it lies between a
-trainable parameter with an update and a result; a derivative of its type reads what it reads and
-binds; or a loop in the other direction has its history. Operators between two such ones have
+Three facts of a program show that an operator has been differentiated: it is between a
+trainable parameter with an update and a result; a derivative of its type reads its inputs and
+outputs; or a loop in the other direction has its history. Operators between two such ones have
 been differentiated, too. Calls of `br.gradients` and `br.jvp` on the program are recorded.
 """
 
@@ -28,7 +28,7 @@ class DerivedPlaces:
     """Operators whose values a derivative relies on.
 
     Attributes:
-        main: Names of operators of the main block, with what was differentiated.
+        main: Names of operators of the main block, with the name of the derivative.
         custom: Paths of operators between the inputs and the values of a user-written gradient,
             with its name.
     """

@@ -12,7 +12,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.define.decorator import OPS, AttrSpec
 from braces.dtypes import TensorType
 from braces.ir.records import Attr, Literal, Op
-from braces.surgery.pattern import MOST_SAMPLES
+from braces.surgery.matches.pattern import MOST_SAMPLES
 
 IGNORED_ROLES = frozenset({"Salt", "History", "Capacity", "Roomy"})
 """Roles of attributes that distinguish operators of one meaning."""

@@ -24,11 +24,11 @@ from braces.ir.records import IDENTITY, Op, ProgramDef
 from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite as walk
 from braces.passes.verifier.program import verify
-from braces.surgery.derived_places import DerivedPlaces
-from braces.surgery.match_report import MatchedPlace, RewriteReport
-from braces.surgery.matching import Match, Matcher, unmatched_readers
-from braces.surgery.pattern import Pattern
-from braces.surgery.sweep import sweep
+from braces.surgery.matches.derived_places import DerivedPlaces
+from braces.surgery.matches.match_report import MatchedPlace, RewriteReport
+from braces.surgery.matches.matching import Match, Matcher, unmatched_readers
+from braces.surgery.matches.pattern import Pattern
+from braces.surgery.matches.sweep import sweep
 
 P = TypeVar("P", bound=Builder)
 Rule = Callable[[Op, InsertionPoint], Any]
@@ -41,9 +41,9 @@ def pattern(
 ) -> Any:
     """Decorate a function of wildcards as a pattern of `prog.rewrite`, with a condition.
 
-    Its positional parameters match any variable, or those of an annotated type: `"f32[b,8]"`, in
-    which a symbol is any size, or `"f32[...]"`. Its keyword-only parameters match any value of
-    an attribute. Parameters with defaults keep these.
+    Its positional parameters match any variable, or those of an annotated type: `"f32[b,8]"`,
+    in which a symbol is any size, or `"f32[...]"`. Its keyword-only parameters match any value
+    of an attribute. Parameters with defaults keep these.
 
     Args:
         function: The function; it returns a variable, or a tuple of variables.
@@ -52,7 +52,7 @@ def pattern(
             attribute. `match.path` is the path of its last operator.
 
     Raises:
-        ProgramError: If it is not a function, or has a variable number of parameters.
+        ProgramError: If `function` is not a function, or has a variable number of parameters.
 
     Example:
         >>> import braces as br
@@ -136,8 +136,8 @@ class _Rewriting:
             )
         if kind:
             raise ProgramError(
-                f"`{path}` is already differentiated; its gradient would remain that of the old "
-                "values.",
+                f"`{path}` is already differentiated; its gradient would remain that of the "
+                "old values.",
                 at=f"{self.name}, at `{path}`",
                 given=f"the derivative of `{name}`" if name else None,
                 fix="Rewrite br.prune(prog, [loss]) and differentiate the new program, or pass "
@@ -170,7 +170,7 @@ class _Rewriting:
         dtypes = {t.dtype for t in (new_type, old_type) if isinstance(t, TensorType)}
         error = DTypeError if len(dtypes) > 1 else ShapeError
         raise error(
-            f"the replacement of `{old}` has another type: expected {old_type}, got {new_type}.",
+            f"the replacement of `{old}`: expected {old_type}, got {new_type}.",
             at=f"{self.name}, at `{path}`",
             given=f"{old}: {old_type}   {value.name}: {new_type}",
             fix="Return a value of the same dtype and shape; br.cast converts a dtype.",
@@ -237,8 +237,8 @@ class _ByPattern(_Rewriting):
     ) -> list[Var]:
         """Build the replacement, and return its values."""
         names = [match.vars[name] for name in self.pattern.wildcards]
-        given = {"match": match} | dict(match.attributes)
-        keywords = {key: given[key] for key in self.keywords}
+        values = {"match": match} | dict(match.attributes)
+        keywords = {key: values[key] for key in self.keywords}
         try:
             with place.building():
                 variables = [place.var(renamed.get(name, name)) for name in names]
@@ -274,7 +274,7 @@ def _keywords(before: Pattern, after: Any) -> list[str]:
     """Return the keywords that the replacement takes: `match`, and attribute wildcards.
 
     Raises:
-        ProgramError: If it does not take the variables of the pattern.
+        ProgramError: If the replacement does not take the variables of the pattern.
     """
     if not callable(after):
         raise ProgramError(

@@ -1,0 +1,1 @@
+"""Patterns, their matches in programs, and rewriting by them."""
