@@ -12,14 +12,23 @@ then of `rest` has the results and the next values of a run of the whole program
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import ListType
-from braces.errors import ProgramError, UnknownNameError, suggest
+from braces.errors import ProgramError
+from braces.ir.paths import (
+    OPERATOR,
+    VARIABLE,
+    Located,
+    everything,
+    find_path,
+    unknown_path,
+)
+from braces.ir.places import Place
 from braces.ir.plain_blocks.inlining import ambiguous_in, inline_block
 from braces.ir.records import BLOCK, DATA, PARAMETER, STATE, VALUE, Body, Op, ProgramDef
 from braces.ir.views import BlockView
@@ -240,7 +249,7 @@ def _with_main_values(whole: ProgramDef, paths: Sequence[str]) -> tuple[ProgramD
     """
     names = list[str]()
     for path in paths:
-        place = _find(whole.main, path)
+        place = _find(whole, path)
         _refuse_constructs(place)
         name = _outer_name(place)
         if place.owners:
@@ -295,39 +304,27 @@ def _inline(whole: ProgramDef, blocks: set[str]) -> ProgramDef:
     return rewrite(whole, rule)
 
 
-def _find(main: Body, path: str) -> ValuePlace:
+def _find(whole: ProgramDef, path: str) -> ValuePlace:
     """Return the place of a value from its path or name; in plain blocks, a name suffices."""
-    for place in _places(main, path, (), ""):
-        return place
-    everywhere = dict(_all_paths(main, "", ()))
-    same = [place for place in everywhere.values() if place.name == path]
+    located = find_path(whole, path, VARIABLE) or find_path(whole, path, OPERATOR)
+    if located is not None:
+        return _value_place(located)
+    main = Place.main(whole)
+    same = [_value_place(place) for place in everything(main, VARIABLE) if place.name == path]
     if same and all(op.type == BLOCK for op in same[0].owners):
         return same[0]
     if same:
         _refuse_constructs(same[0])
-    raise UnknownNameError(
-        f"unknown variable `{path}`.", fix=suggest(path, [*main.vars, *everywhere])
-    )
+    raise unknown_path(main, path, VARIABLE)
 
 
-def _places(body: Body, rest: str, owners: tuple[Op, ...], path: str) -> Iterator[ValuePlace]:
-    """Yield the places that a path names; names may contain slashes, so blocks are walked."""
-    by_name = {op.name: next(op.binds(), "") for op in body.ops}
-    name = rest if rest in body.vars else by_name.get(rest, "")
-    if name:
-        yield ValuePlace(owners, name, f"{path}{name}")
-    for op in body.ops:
-        for label, inner in op.bodies().items():
-            head = f"{op.name}/{label}/"
-            if rest.startswith(head):
-                yield from _places(inner, rest[len(head) :], (*owners, op), f"{path}{head}")
-
-
-def _all_paths(
-    body: Body, path: str, owners: tuple[Op, ...]
-) -> Iterator[tuple[str, ValuePlace]]:
-    for name in body.vars:
-        yield f"{path}{name}", ValuePlace(owners, name, f"{path}{name}")
-    for op in body.ops:
-        for label, inner in op.bodies().items():
-            yield from _all_paths(inner, f"{path}{op.name}/{label}/", (*owners, op))
+def _value_place(located: Located) -> ValuePlace:
+    """Return the place of a variable, or of the first output of an operator."""
+    owners, place = list[Op](), located.place
+    while place.outer is not None and place.owner is not None:
+        owners.insert(0, place.owner)
+        place = place.outer
+    content, name = located.content, located.name
+    if isinstance(content, Op):
+        name = next(content.binds(), name)
+    return ValuePlace(tuple(owners), name, located.place.path_of(name))
