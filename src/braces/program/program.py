@@ -8,7 +8,6 @@ from typing import Any
 
 from braces import hints
 from braces.builder import builder
-from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde
@@ -24,6 +23,7 @@ from braces.passes.core.untrusted_input import complete_and_verify, op_modules, 
 from braces.passes.training.freeze import freeze_parameters
 from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
+from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
 from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
@@ -36,7 +36,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(Builder, hints.Hinted):
+class Program(InnerValues, hints.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has

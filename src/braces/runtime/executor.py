@@ -179,7 +179,8 @@ class Executor(Hinted):
             feed: Name of a data variable, or the variable, to its value.
             fetch: A variable or name, a sequence of them, or a dict with them as values. By
                 default `prog.fetches`: the outputs of an imported model, the loss of
-                `minimize`. `()` fetches nothing.
+                `minimize`. `()` fetches nothing. The path of a variable of an inner block, as
+                `"loop_0/body/h"`, fetches its values in all iterations; see `prog.probe`.
             seed: The seed of random operators: the run draws the numbers of the first run after
                 `init` with this seed; the random state of the scope is neither read nor
                 changed. By default the random state advances in each run.

@@ -9,6 +9,7 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.errors import ProgramError
+from braces.ir.places import Place
 from braces.ir.records import VarInfo
 
 
@@ -50,7 +51,13 @@ def _fetch_name(fetch: Any) -> str:
     if fetch.table.outside is not fetch.program.table:
         raise ProgramError(
             f"`{fetch.name}` is a variable of an inner block, so it has many values or none.",
-            fix="Return it with add_output, or interpret with keep_scopes=True and read it by "
-            "name.",
+            fix=f"Fetch its values by path: {_path_text(fetch)}; or return it with add_output.",
         )
     return fetch.name
+
+
+def _path_text(fetch: Var) -> str:
+    """Return the path of a variable of an inner block, for messages."""
+    blocks = Place.main(fetch.program.definition).walk()
+    paths = (block.path_of(fetch.name) for block in blocks if fetch.name in block.body.vars)
+    return f'"{next(paths, "loop_0/body/h")}"'

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import DType, ListType
-from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.ir.plain_blocks.escaping_values import with_exported
+from braces.errors import ProgramError
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import ancestors, dimensions, names_bound_by
 from braces.lower.xla.check_points import CheckPoint, find_check_points
@@ -20,6 +19,7 @@ from braces.passes.cleanup.dead_code import DCE
 from braces.passes.core.context import SizeQuery, planning
 from braces.passes.core.pipeline import Pass, run_pass, run_passes
 from braces.passes.core.random_effects import random_states
+from braces.passes.probing.probe import with_fetched
 from braces.passes.registry import DEFAULT
 from braces.passes.rows.mask_padding import mask_branches
 from braces.target import Target
@@ -63,7 +63,7 @@ class Plan:
 
         Args:
             definition: The program.
-            fetches: The variables that are fetched.
+            fetches: The variables that are fetched, or paths of variables of inner blocks.
             passes: The passes.
             run_one: Runs a single pass.
             target: The target, for passes.
@@ -76,14 +76,8 @@ class Plan:
             ProgramError: If a fetch is a list, or a pass failed or returned a different
                 program.
         """
-        names = tuple(fetches)
-        definition = definition.with_(main=with_exported(definition.main, names))
+        definition, names = with_fetched(definition, tuple(fetches))
         for name in names:
-            if name not in definition.main.vars:
-                raise UnknownNameError(
-                    f"unknown fetch `{name}`: the main block has no such variable.",
-                    fix=suggest(name, definition.main.vars),
-                )
             if isinstance(definition.main.vars[name].type, ListType):
                 raise ProgramError(
                     f"cannot fetch the list `{name}`.",

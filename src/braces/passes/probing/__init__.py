@@ -1,0 +1,1 @@
+"""Probes and patches: inner values of a program as results of a run."""

@@ -1,0 +1,54 @@
+"""Methods of programs that reach variables of inner blocks."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from braces.builder.builder import Builder
+from braces.passes.probing.probe import Probe, probe
+
+
+class InnerValues(Builder):
+    """A program whose variables of inner blocks can be given out."""
+
+    def probe(self, path: str) -> Probe[Self]:
+        """Return a program in which a variable of an inner block is one of the main block.
+
+        `exe.run(prog, scope, feed, fetch=path)` fetches the same value. A probe also has the
+        mask of a branch, and its value can be an operand of further operators.
+
+        Args:
+            path: The path of the variable, as `loop_0/body/h`; error messages and the HTML page
+                show paths. For an operator with one output, its path.
+
+        Returns:
+            The program, with `value`, the values of all iterations; `ran`, the mask of its
+            leading axes that is true where the block of the variable ran; and `trips`, the trip
+            counts of data-dependent loops in other loops.
+
+        Raises:
+            UnknownNameError: If the variable does not exist.
+            ProgramError: If the variable is a list, or in a condition or a custom gradient, or
+                has no batch axis in a row-wise branch; or if its loop is data-dependent and in
+                a branch.
+
+        Example:
+            >>> import numpy as np
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x, lengths = br.data("x", ["n", "t"]), br.data("lengths", ["n"], "int32")
+            ...     rnn = br.create_rnn(lengths=lengths)
+            ...     with rnn.stepnet() as step:
+            ...         row = step.add_input(x, axis=1)
+            ...         h = step.add_memory(shape=[], batch_like=x)
+            ...         h.update(br.add(h.pre(1), row, name="total"))
+            >>> probed = prog.probe("loop_0/body/partition_0/cases[0]/total")
+            >>> feed = {"x": np.ones((2, 3), "float32"), "lengths": [1, 3]}
+            >>> exe, scope = br.Executor(), br.Scope()
+            >>> total, ran = exe.run(
+            ...     probed.program, scope, feed, fetch=[probed.value, probed.ran]
+            ... )
+            >>> total.tolist(), ran.tolist()
+            ([[1.0, 1.0], [0.0, 2.0], [0.0, 3.0]], [[True, True], [False, True], [False, True]])
+        """
+        return probe(self, path)
