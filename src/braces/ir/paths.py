@@ -61,7 +61,7 @@ def block_at(place: Place) -> Located:
     return Located(BLOCK, place.outer, place.label, place)
 
 
-def locate(definition: ProgramDef, path: str, kind: str | None = None) -> Located:
+def locate(program: ProgramDef | Place, path: str, kind: str | None = None) -> Located:
     """Return the operator, variable or block at a path.
 
     Names of operators may contain `/`, so the path is followed block by block. An operator
@@ -69,28 +69,30 @@ def locate(definition: ProgramDef, path: str, kind: str | None = None) -> Locate
     ignored.
 
     Args:
-        definition: The program.
+        program: The program, or its block 0 with indices.
         path: A path, as `loop_0/body/act`.
         kind: `operator`, `variable` or `block`, to find only these.
 
     Raises:
         UnknownNameError: If there is none; the message has similar paths.
     """
-    located = find_path(definition, path, kind)
+    located = find_path(program, path, kind)
     if located is None:
-        raise unknown_path(Place.main(definition), path, kind)
+        raise unknown_path(Place.main(program), path, kind)
     return located
 
 
-def find_path(definition: ProgramDef, path: str, kind: str | None = None) -> Located | None:
+def find_path(
+    program: ProgramDef | Place, path: str, kind: str | None = None
+) -> Located | None:
     """Return the operator, variable or block at a path; `None` if there is none."""
-    return next(_at(Place.main(definition), path, kind), None)
+    return next(_at(Place.main(program), path, kind), None)
 
 
-def locate_again(definition: ProgramDef, key: tuple[str, Chain, str]) -> Located | None:
+def locate_again(program: ProgramDef | Place, key: tuple[str, Chain, str]) -> Located | None:
     """Return the operator, variable or block with this key; `None` if there is none."""
     kind, chain, name = key
-    place: Place | None = Place.main(definition)
+    place: Place | None = Place.main(program)
     for owner_name, label in chain:
         owner = place.op(owner_name) if place else None
         place = place.inner(owner).get(label) if place and owner else None
@@ -104,9 +106,9 @@ def locate_again(definition: ProgramDef, key: tuple[str, Chain, str]) -> Located
 
 def _at(place: Place, rest: str, kind: str | None) -> Iterator[Located]:
     """Yield everything at a path from a block on: names of this block first."""
-    for op in place.body.ops if kind in (None, OPERATOR) else ():
-        if op.name == rest:
-            yield operator_at(place, op)
+    op = place.op(rest) if kind in (None, OPERATOR) else None
+    if op is not None:
+        yield operator_at(place, op)
     if kind in (None, VARIABLE) and rest in place.body.vars:
         yield variable_at(place, rest)
     for inner, below in _entered(place, rest):
@@ -118,8 +120,8 @@ def _at(place: Place, rest: str, kind: str | None) -> Iterator[Located]:
 
 def _entered(place: Place, rest: str) -> Iterator[tuple[Place, str]]:
     """Yield each block of this one that a path enters, with the remaining path."""
-    for op in place.body.ops:
-        if rest.startswith(f"{op.name}/") and op.bodies():
+    for op in place.owners.values():
+        if rest.startswith(f"{op.name}/"):
             for label, inner in place.inner(op).items():
                 head = re.escape(f"{op.name}/{label}") + _ITERATION + r"(?:/(?P<below>.+)|$)"
                 match = re.match(head, rest, re.DOTALL)

@@ -37,9 +37,9 @@ class Place:
     label: str = ""
 
     @staticmethod
-    def main(definition: ProgramDef) -> Place:
-        """Return block 0 of a program."""
-        return Place(definition, definition.main)
+    def main(program: ProgramDef | Place) -> Place:
+        """Return block 0 of a program; itself, with its indices, if it is a place already."""
+        return program if isinstance(program, Place) else Place(program, program.main)
 
     @cached_property
     def chain(self) -> Chain:
@@ -80,8 +80,8 @@ class Place:
     def walk(self) -> Iterator[Place]:
         """Yield this block and all blocks in it, in program order."""
         yield self
-        for op in self.body.ops:
-            for place in self.inner(op).values() if op.bodies() else ():
+        for op in self.owners.values():
+            for place in self.inner(op).values():
                 yield from place.walk()
 
     # ---- indices -----------------------------------------------------------------------------
@@ -90,6 +90,11 @@ class Place:
     def order(self) -> Mapping[str, int]:
         """The index of each operator of this block, by name."""
         return {op.name: index for index, op in enumerate(self.body.ops)}
+
+    @cached_property
+    def owners(self) -> Mapping[str, Op]:
+        """The operators of this block that own blocks, by name."""
+        return {op.name: op for op in self.body.ops if op.attrs and op.bodies()}
 
     @cached_property
     def var_order(self) -> Mapping[str, int]:
@@ -132,8 +137,9 @@ class Place:
         blocks read.
         """
         readers: Readers = {}
+        owners = self.owners
         for op in self.body.ops:
-            if not op.bodies():
+            if op.name not in owners:
                 for name in dict.fromkeys(op.reads()):
                     readers.setdefault(name, []).append((self, op))
                 continue

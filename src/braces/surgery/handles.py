@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, final, overload
@@ -23,7 +23,7 @@ from braces.ir.paths import (
 )
 from braces.ir.places import Chain, Place
 from braces.ir.records import PARAMETER, Attr, Body, Op, ProgramDef, VarInfo
-from braces.report import Table, count_text, without_folders
+from braces.report import ROWS, Table, count_text, without_folders
 
 
 @final
@@ -91,7 +91,7 @@ class Handle:
             return (*place.position, place.order[self.name])
         maker = place.makers.get(self.name)
         index = -1 if maker is None else place.order[maker.name]
-        return (*place.position, index, place.var_order[self.name])
+        return (*place.position, index, -1, place.var_order[self.name])
 
     # ---- content -----------------------------------------------------------------------------
 
@@ -181,11 +181,12 @@ class Handle:
         Operators in inner blocks count; the owner of a block counts for the results of the
         block.
         """
-        return Selection(
-            operator_handle(place, op)
-            for var in self.outputs
-            for place, op in var.place.users(var.name)
-        )
+        if isinstance(self.content, Op):
+            bound = ((self.place, name) for name in self.content.binds())
+        else:
+            bound = ((var.place, var.name) for var in self.outputs)
+        users = (user for place, name in bound for user in place.users(name))
+        return Selection(operator_handle(*user) for user in users)
 
     @property
     def blocks(self) -> Selection:
@@ -203,10 +204,12 @@ class Handle:
     # ---- as a value --------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Handle) and self.key == other.key
+        if not isinstance(other, Handle):
+            return False
+        return self.content is other.content or self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash((self.kind, self.place.path, self.name))
 
     def __repr__(self) -> str:
         what = f": {self.type}" if self.kind != BLOCK else ""
@@ -256,18 +259,25 @@ class Selection(Sequence[Handle]):
     Example:
         >>> import braces as br
         >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) return y }")
-        >>> prog["x"].users
+        >>> prog.find(type="tanh")
         1 operator:
           path  type  inputs  outputs    source
           y     tanh  x       y: f32[3]
-        >>> len(prog["x"].users - prog["y"].users)
-        1
+        >>> len(prog.find() - prog.find(type="tanh"))
+        0
     """
 
     __slots__ = ("_handles",)
 
     def __init__(self, handles: Iterable[Handle] = ()) -> None:
         self._handles: tuple[Handle, ...] = tuple(dict.fromkeys(handles))
+
+    @staticmethod
+    def of_unique(handles: Iterable[Handle]) -> Selection:
+        """Return the selection of handles that are known to differ."""
+        selection = Selection()
+        selection._handles = tuple(handles)
+        return selection
 
     # ---- sequence ----------------------------------------------------------------------------
 
@@ -283,7 +293,7 @@ class Selection(Sequence[Handle]):
     def __getitem__(self, index: slice) -> Selection: ...
     def __getitem__(self, index: int | slice) -> Handle | Selection:
         if isinstance(index, slice):
-            return Selection(self._handles[index])
+            return Selection.of_unique(self._handles[index])
         return self._handles[index]
 
     def __contains__(self, handle: object) -> bool:
@@ -308,6 +318,23 @@ class Selection(Sequence[Handle]):
         removed = set(other)
         return Selection(handle for handle in self if handle not in removed)
 
+    # ---- neighbours --------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> Selection:
+        """The inputs of all of them."""
+        return Selection(sorted((v for h in self for v in h.inputs), key=_position))
+
+    @property
+    def outputs(self) -> Selection:
+        """The outputs of all of them."""
+        return Selection(sorted((v for h in self for v in h.outputs), key=_position))
+
+    @property
+    def users(self) -> Selection:
+        """The users of all of them."""
+        return Selection(sorted((op for h in self for op in h.users), key=_position))
+
     # ---- for people --------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -320,8 +347,8 @@ class Selection(Sequence[Handle]):
         kinds = {handle.kind for handle in self}
         title = count_text(len(self), kinds.pop() if len(kinds) == 1 else "handle")
         head = ("path", "type", "inputs", "outputs", "source")
-        rows = [_row(handle) for handle in self]
-        return Table(title, head, rows).limit_rows(None)
+        table = Table(title, head, [_row(handle) for handle in self[:ROWS]]).limit_rows(None)
+        return replace(table, more=f"and {len(self) - ROWS:,} more" if self[ROWS:] else "")
 
 
 def _row(handle: Handle) -> list[str]:
@@ -337,7 +364,7 @@ def _type_text(handle: Handle) -> str:
 # ---- lookup ----------------------------------------------------------------------------------
 
 
-def resolve(definition: ProgramDef, path: object, kind: str | None = None) -> Handle:
+def resolve(program: ProgramDef | Place, path: object, kind: str | None = None) -> Handle:
     """Return the operator, variable or block at a path, as errors, reports and pages show it.
 
     See `braces.ir.paths.locate`. A handle of another version of the program is looked up by its
@@ -347,20 +374,20 @@ def resolve(definition: ProgramDef, path: object, kind: str | None = None) -> Ha
         UnknownNameError: If there is none; the message has similar paths.
     """
     if isinstance(path, str):
-        return Handle(*locate(definition, path, kind))
+        return Handle(*locate(program, path, kind))
     if not isinstance(path, Handle):
         raise UnknownNameError(
             f"expected a path or a handle, got {path!r:.80}.",
             fix='Pass the path of an operator, variable or block: prog["loop_0/body/act"].',
         )
-    located = locate_again(definition, path.key)
+    located = locate_again(program, path.key)
     if located is None:
-        raise unknown_path(Place.main(definition), path.path, path.kind)
+        raise unknown_path(Place.main(program), path.path, path.kind)
     return Handle(*located)
 
 
-def is_path(definition: ProgramDef, path: str | Handle) -> bool:
+def is_path(program: ProgramDef | Place, path: str | Handle) -> bool:
     """Return whether an operator, variable or block is at a path."""
     if isinstance(path, str):
-        return find_path(definition, path) is not None
-    return locate_again(definition, path.key) is not None
+        return find_path(program, path) is not None
+    return locate_again(program, path.key) is not None
