@@ -20,7 +20,7 @@ def nested_loops() -> br.Program:
             with inner.stepnet() as step:
                 bit = step.add_input(row, axis=1)
                 s = step.add_memory(init=br.sum(row, axis=1))
-                s.update(br.tanh(s + bit + br.sum(w), name="act"))
+                s.update(br.tanh(s + bit + br.sum(br.mean(s) * w), name="act"))
             h.update(h + br.expand_dims(inner.final(s), -1))
         br.append_backward(br.mean(outer.final(h)))
     return prog

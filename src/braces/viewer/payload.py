@@ -2,8 +2,10 @@
 
 payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
              blocks: block*, docs: operator type -> text
-block     := params, results, vars: name -> [type, kind, trainable], ops: op*
-op        := t: type, n: name, k: kind, m: mark in a comparison, i: slots, o: slots, s: source,
+block     := params, results, vars: name -> [type, kind, trainable], ops: op*,
+             m: variable -> mark
+op        := t: type, n: name, k: kind, m: mark of a comparison or search,
+             i: slots, o: slots, s: source,
              a: attributes, d: names of those that have their default value,
              b: [[label, number of the block]…]
 """
@@ -19,16 +21,21 @@ from braces.define.core.attribute_kinds import normalise
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType, Type
 from braces.ir.files.bounded_read import stored_path
-from braces.ir.records import PARAMETER, Body, Op, ProgramDef
+from braces.ir.records import PARAMETER, VALUE, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.report import count_text
 from braces.viewer.value_text import attribute_text, plain_attrs
 
+Marks: TypeAlias = "Mapping[tuple[str, str], str]"
+"""The mark of an operator or variable, as `added`, by the path of its block and its name."""
+NO_MARKS: Marks = {}
 
-def payload(program: Builder, title: str) -> dict[str, Any]:
-    """Return the data of a program that the page shows."""
+
+def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, Any]:
+    """Return the data of a program that the page shows, with marked operators and variables."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
+    _add_marks(blocks, programs[0]["block"], "", marks)
     if program.persistable_infos:
         programs.append(_program("startup", program.startup.definition, blocks))
     types = (op["t"] for block in blocks for op in block["ops"])
@@ -41,10 +48,6 @@ def payload(program: Builder, title: str) -> dict[str, Any]:
     }
 
 
-Marks: TypeAlias = "Mapping[tuple[str, str], str]"
-"""The mark of an operator, as `added`, by the path of its block and its name."""
-
-
 def pair_payload(
     programs: tuple[Builder, Builder], marks: Sequence[Marks], title: str
 ) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def pair_payload(
         for name, program in zip(("before", "after"), programs, strict=True)
     ]
     for record, of_program in zip(records, marks, strict=True):
-        _mark_operators(blocks, record["block"], "", of_program)
+        _add_marks(blocks, record["block"], "", of_program)
     return {
         "title": title,
         "facts": "before: {} – after: {}".format(*map(size_summary, programs)),
@@ -66,14 +69,16 @@ def pair_payload(
     }
 
 
-def _mark_operators(
-    blocks: Sequence[dict[str, Any]], number: int, path: str, marks: Marks
-) -> None:
+def _add_marks(blocks: Sequence[dict[str, Any]], number: int, path: str, marks: Marks) -> None:
+    declared = (name for name, (_, kind, _) in blocks[number]["vars"].items() if kind != VALUE)
+    marked = {name: marks[path, name] for name in declared if (path, name) in marks}
+    if marked:
+        blocks[number]["m"] = marked
     for op in blocks[number]["ops"]:
         if (path, op["n"]) in marks:
             op["m"] = marks[path, op["n"]]
         for label, inner in op["b"]:
-            _mark_operators(blocks, inner, f"{path}/{op['n']}/{label}".lstrip("/"), marks)
+            _add_marks(blocks, inner, f"{path}/{op['n']}/{label}".lstrip("/"), marks)
 
 
 def size_summary(program: Builder) -> str:

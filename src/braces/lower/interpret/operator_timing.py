@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
+from braces.ir.paths import label_without_number
 from braces.ir.records import Op
 from braces.lazy import jax
 
@@ -82,6 +83,7 @@ class _Open:
 
     Attributes:
         placed: The operator.
+        op: Its record; `None` for the whole run.
         inside: Its path with the iterations around it, as `loop_0/body[2]/loop_1`.
         start_ns: Its start.
         inner_ns: The time of nested operators.
@@ -93,6 +95,7 @@ class _Open:
     """
 
     placed: OpLocation
+    op: Op | None
     inside: str
     start_ns: int
     inner_ns: int = 0
@@ -103,7 +106,8 @@ class _Open:
 
     def enter(self, path: str, now: int) -> None:
         """Start a block, or another iteration of it."""
-        label = path[len(self.inside) + 1 :].rpartition("[")[0]
+        assert self.op is not None
+        label = label_without_number(path[len(self.inside) + 1 :], self.op)
         self.path, self.block, self.began_ns = path, f"{self.placed.path}/{label}", now
 
 
@@ -137,7 +141,9 @@ class OperatorClock:
     def begin(self, values: Iterable[Any]) -> None:
         """Start a run, with its initial values."""
         now = self.now()
-        self._open = [_Open(OpLocation("", ""), "", now, path="", began_ns=now, ended_ns=now)]
+        self._open = [
+            _Open(OpLocation("", ""), None, "", now, path="", began_ns=now, ended_ns=now)
+        ]
         self._hold(values)
 
     def window(self) -> tuple[int, int]:
@@ -161,7 +167,7 @@ class OperatorClock:
             self._leave(owner)
             owner.enter(path, now)
         inside = f"{path}/{op.name}".lstrip("/")
-        self._open.append(_Open(OpLocation(owner.block, op.name), inside, now))
+        self._open.append(_Open(OpLocation(owner.block, op.name), op, inside, now))
         self._stopped_ns += perf_counter_ns() - entered
 
     def _stop(self, op: Op, env: Mapping[str, Any]) -> None:

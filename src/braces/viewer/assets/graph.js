@@ -173,7 +173,8 @@ class Graph {
     const [type, kind, trainable] = blocks[number].vars[name];
     const frozen = kind === "parameter" && !trainable ? " frozen" : "";
     const lines = [[[name, "name"]], [[`${kind + frozen} ${type}`, "soft"]]];
-    return boxOf(`v${number}.${name}`, `var ${kind}`, lines, { key: keyOf(number, name) });
+    const mark = blocks[number].m?.[name];
+    return boxOf(`v${number}.${name}`, `var ${kind}${mark ? ` ${mark}` : ""}`, lines, { key: keyOf(number, name) });
   }
 
   words(number, what, said) {

@@ -105,6 +105,8 @@ async function begin() {
   $(".captures").disabled = !engine;
   await show();
   middle(opId(content.programs[0].block, 0));
+  const [first] = highlighted();
+  if (first && !place) await reveal(first.block, first.op);
   stage.ariaBusy = "false";
   if (!engine) say(content.hint);
   if (place && blocks[place[1]]?.ops[place[2]]) await go(Number(place[1]), Number(place[2]));

@@ -37,7 +37,7 @@ function slotTable(number, slots) {
 
 function showOp(number, index) {
   const op = blocks[number].ops[index];
-  const parts = [breadcrumb(number), make("h2", "", op.t), make("p", "sub", op.n)];
+  const parts = [breadcrumb(number), make("h2", "", op.t), make("p", "sub", pathText(number, op.n))];
   if (op.s) parts.push(make("p", "source", op.s));
   if (named(op.i).length) parts.push(section("Inputs", slotTable(number, op.i)));
   if (named(op.o).length) parts.push(section("Outputs", slotTable(number, op.o)));
@@ -76,6 +76,11 @@ function showProgram() {
   const common = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 30);
   const parameters = Object.keys(main.vars).filter((name) => main.vars[name][1] === "parameter");
   const parts = [make("p", "hint", "Click an operator or a name.")];
+  const marked = highlighted();
+  if (marked.length) {
+    const rows = marked.slice(0, 200).map((found) => [link(found, pathText(found.block, found.name))]);
+    parts.push(section(`Highlighted (${marked.length.toLocaleString("en")})`, table(rows)));
+  }
   if (parameters.length) {
     const number = content.programs[0].block;
     parts.push(section("Parameters", table(parameters.slice(0, 200).map((n) => [nameSpan(number, n), make("span", "ty", main.vars[n][0])]))));

@@ -56,6 +56,22 @@ function pathOf(number) {
   return [...pathOf(owner.block), { text: op.n, ...owner }, { text: owner.label, block: number }];
 }
 
+function pathText(number, name) {
+  // The path that Python takes: prog["loop_0/body/act"].
+  const owner = owners.get(number);
+  if (!owner) return name;
+  const path = pathText(owner.block, `${blocks[owner.block].ops[owner.op].n}/${owner.label}`);
+  return name ? `${path}/${name}` : path;
+}
+
+function highlighted() {
+  // The operators and variables that a search selected, in program order.
+  return blocks.flatMap((block, number) => [
+    ...Object.keys(block.m ?? {}).filter((name) => block.m[name] === "highlighted").map((name) => ({ block: number, name })),
+    ...block.ops.flatMap((op, index) => (op.m === "highlighted" ? [{ block: number, op: index, name: op.n }] : [])),
+  ]);
+}
+
 const programOf = (number) => content.programs.find((program) => program.block === number);
 
 connect();

@@ -34,7 +34,7 @@ function search() {
   hits.sort((a, b) => rank(a, words) - rank(b, words));
   const rows = hits.slice(0, MOST_FOUND).map(({ number, index }, i) => {
     const op = blocks[number].ops[index];
-    const path = pathOf(number).map((step) => step.text).join(" › ");
+    const path = pathText(number, "") || programOf(number)?.name || "";
     const row = make("li", i ? "" : "first", make("b", "", op.n), ` ${op.t} `, make("span", "hint", path));
     row.addEventListener("mousedown", (event) => (event.preventDefault(), pick(number, index)));
     row.pick = () => pick(number, index);

@@ -2,6 +2,7 @@
 
 const AT_FIRST = 40; // operators of a program that is wholly open when the page opens
 const ALL = 400; // boxes at which "open all" stops
+const MOST_OPEN = 50; // highlighted operators whose blocks are open when the page opens
 const SOON = 400; // milliseconds to wait for edges before showing the program without them
 const BETWEEN = 24; // pixels from one program to the next
 
