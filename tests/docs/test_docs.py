@@ -109,6 +109,16 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
     assert shown == [*said, "[2. 2. 2.]", "layer"]
 
 
+def test_the_code_of_the_page_of_searches_runs_and_prints_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/surgery/find.md"
+    code = "\n".join(blocks(page)).replace("/tmp/", f"{tmp_path.as_posix()}/")
+    exec(compile(code, "train.py", "exec"), {})
+    assert capsys.readouterr().out == "".join(blocks(page, "text"))
+    assert (tmp_path / "program.html").exists()
+
+
 @pytest.mark.unoptimized
 def test_the_code_of_layouts_and_pipelines_runs_on_several_devices(
     capsys: pytest.CaptureFixture[str],

@@ -8,10 +8,11 @@ import pytest
 
 import braces as br
 from braces.ir.walk import all_ops
+from braces.surgery.handles import Selection
 from tests.surgery.programs import branches, nested_loops
 
 
-def paths(selection: br.Selection) -> list[str]:
+def paths(selection: Selection) -> list[str]:
     return [handle.path for handle in selection]
 
 
@@ -163,7 +164,7 @@ def test_a_selection_prints_as_a_table() -> None:
     assert lines[2].split()[:4] == ["encoder/body/encoder/q", "matmul", "x,", "w"]
     assert "programs.py:" in lines[2]
     assert repr(prog.find())[-5:] == " more"
-    assert repr(br.Selection()) == "empty selection"
+    assert repr(Selection()) == "empty selection"
     assert "<td>encoder/body/encoder/q</td>" in prog.find(name="encoder/q")._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 

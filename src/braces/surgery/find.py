@@ -292,7 +292,7 @@ def _texts(value: Any, argument: str) -> tuple[str, ...]:
     """Return one or several names as a tuple.
 
     Raises:
-        ProgramError: If one is not a string.
+        ProgramError: If a name is not a string.
     """
     several = argument == "type" and isinstance(value, Iterable) and not isinstance(value, str)
     texts: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]

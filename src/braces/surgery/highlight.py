@@ -25,11 +25,11 @@ def highlight_marks(main: Place, highlight: object) -> Marks:
             fix='Pass a selection: highlight=prog.find(type="matmul").',
         )
     handles = (highlight,) if isinstance(highlight, Handle) else highlight
-    shown = (_shown(resolve(main, handle)) for handle in handles)
+    shown = (_boxed(resolve(main, handle)) for handle in handles)
     return {(handle.block, handle.name): "highlighted" for handle in shown}
 
 
-def _shown(handle: Handle) -> Handle:
+def _boxed(handle: Handle) -> Handle:
     """Return the handle whose box shows another one on the page."""
     maker = handle.maker
     if maker is None or (handle.info is not None and maker.block != handle.block):
