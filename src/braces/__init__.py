@@ -186,6 +186,7 @@ from braces.surgery.compare import (
 )
 from braces.surgery.cut import cut as cut
 from braces.surgery.diff import diff as diff
+from braces.surgery.handles import Handle as Handle, Selection as Selection
 from braces.surgery.matches.alternatives import any_of as any_of
 from braces.surgery.matches.rewriting import pattern as pattern
 

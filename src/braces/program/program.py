@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from braces import hints
@@ -11,7 +11,6 @@ from braces.builder import builder
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde
-from braces.ir.places import Place
 from braces.ir.records import DATA, PARAMETER, ProgramDef
 from braces.ir.text import printer
 from braces.ir.text.parser import parse_program
@@ -26,11 +25,11 @@ from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
 from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
+from braces.program.searchable import Searchable
 from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
-from braces.surgery.find import Query, find
-from braces.surgery.handles import Handle, Selection, is_path, resolve
+from braces.surgery.handles import Handle, Selection
 from braces.surgery.highlight import highlight_marks
 from braces.surgery.matches.match_report import RewriteReport
 from braces.surgery.matches.rewriting import rewrite
@@ -39,7 +38,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(InnerValues, hints.Hinted):
+class Program(InnerValues, Searchable, hints.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has
@@ -79,28 +78,6 @@ class Program(InnerValues, hints.Hinted):
                 fix="Use an index of `prog.blocks`.",
             )
         return blocks[index]
-
-    def __getitem__(self, path: str | Handle) -> Handle:
-        """Return the operator, variable or block at a path, as errors and reports show it.
-
-        Args:
-            path: A path, as `loop_0/body/act`, or a handle of another version of the program.
-
-        Raises:
-            UnknownNameError: If there is none; the message has similar paths.
-
-        Example:
-            >>> import braces as br
-            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) return y }")
-            >>> prog["y"].type, prog["y"].inputs[0].path
-            ('tanh', 'x')
-        """
-        return resolve(self._main, path)
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str | Handle) and is_path(self._main, path)
-
-    __iter__ = None  # paths index a program, but a program is no sequence
 
     def var(self, name: str) -> Var:
         """Return the variable of this name in the main block, as an operand to build with.
@@ -164,61 +141,6 @@ class Program(InnerValues, hints.Hinted):
         """Names of the default fetches: those of `results`."""
         return self.definition.main.results
 
-    # ---- search ------------------------------------------------------------------------------
-
-    def find(
-        self,
-        *,
-        type: str | Iterable[str] | None = None,
-        name: str | None = None,
-        inside: str | Handle | Selection | None = None,
-        reads: str | Var | Handle | Selection | None = None,
-        writes: str | Var | Handle | Selection | None = None,
-        kind: str = "operators",
-        where: Callable[[Handle], object] | None = None,
-    ) -> Selection:
-        """Search in all blocks of the program; all conditions given must hold.
-
-        `*` in a pattern matches any characters, `/` included, and `?` matches one. Brackets
-        have no special meaning, because paths contain them: `cases[0]`.
-
-        Args:
-            type: The type of an operator, as `matmul`; or of a variable, as `f32[*,8]` or its
-                dtype `f32`; or of the owner of a block. Patterns, or several types.
-            name: A pattern for the name or for the path, as `encoder/*`.
-            inside: The blocks to search, with the blocks in them: name, path or handle of an
-                operator with blocks, or of a block, as `loop_0` or `loop_0/body`.
-            reads: Variables that an operator reads: name, path, pattern or handle. The owner of
-                a block reads the results of the block.
-            writes: Variables that an operator binds.
-            kind: `operators`, `variables`, `blocks` or `parameters`.
-            where: A condition on the handle.
-
-        Raises:
-            UnknownNameError: If `kind`, or a type, block or variable without wildcards, is
-                unknown.
-            ProgramError: If an argument has the wrong type, or the kind has no such condition.
-
-        Example:
-            >>> import braces as br
-            >>> with br.Program() as prog:
-            ...     x = br.data("x", ["steps", 8])
-            ...     y = br.scan(lambda h, row: (br.tanh(h + row), row), 0.0 * x[0], x)
-            >>> [h.path for h in prog.find(inside="loop_0", where=lambda h: len(h.inputs) > 1)]
-            ['loop_0/body/add_0']
-            >>> [h.path for h in prog.find(kind="blocks")]
-            ['loop_0/body']
-        """
-        query = Query(kind, type, name, inside, reads, writes, where)
-        return find(self._main, query)
-
-    @property
-    def _main(self) -> Place:
-        """Block 0 of the current definition, with its indices."""
-        if getattr(self.built.get(Place), "definition", None) is not self.definition:
-            self.built[Place] = Place.main(self.definition)
-        return self.built[Place]
-
     # ---- text, bytes, files, pictures --------------------------------------------------------
 
     def __str__(self) -> str:
@@ -276,7 +198,7 @@ class Program(InnerValues, hints.Hinted):
             ...     prog.to_html(folder + "/page.html", scope=scope, feed={"x": [[1.0, 2.0]]})
         """
         values = collect_page_values(self, scope, feed, loss)
-        marks = highlight_marks(self._main, highlight)
+        marks = highlight_marks(self.main_place, highlight)
         serde.write_atomically(path, program_html(self, values=values, marks=marks).encode())
 
     def to_dot(self) -> str:
