@@ -16,6 +16,7 @@ from benchmarks import (
     remote,
     rows,
     scaling,
+    search,
 )
 from benchmarks.case import Case
 from benchmarks.growth import benchmark as growth
@@ -41,6 +42,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "overhead": overhead,
     "first_step": first_step,
     "build": build,
+    "search": search,
     "loop": loop,
     "recurrent": recurrent,
     "unrolled": unrolled,
