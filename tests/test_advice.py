@@ -66,7 +66,8 @@ def options() -> frozenset[str]:
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):
-            found.update(name for one in vars(thing).values() for name in _parameters(one))
+            members = (getattr(thing, name, None) for name in dir(thing))
+            found.update(name for member in members for name in _parameters(member))
     return frozenset(found)
 
 

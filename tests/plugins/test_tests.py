@@ -325,7 +325,9 @@ ROOMS = {
     "exchange": {"equivalents"},
     "browser": {"viewer"},
     "examples": {"viewer"},
+    "passes": {"ir"},
     "planning": {"report"},
+    "surgery": {"ir", "viewer"},
 }
 """Rooms of the package that tests of a folder are for, besides the room of that name."""
 OTHER_ROOMS = 52  # must not rise

@@ -45,18 +45,11 @@ class Located(NamedTuple):
         return self.kind, self.place.chain, self.name
 
 
-def numbered_label(label: str, iteration: int) -> str:
-    """Return the label of a block in a run, as `body[2]`; a case has no iteration.
-
-    Example:
-        >>> numbered_label("body", 2), numbered_label("cases[1]", 0)
-        ('body[2]', 'cases[1]')
-    """
-    return label if label.endswith("]") else f"{label}[{iteration}]"
-
-
 def label_without_number(label: str, op: Op) -> str:
-    """Return the label of a block of an operator, from one with the number of an iteration."""
+    """Return the label of a block of an operator from one of a run, as `body[2]`.
+
+    Cases have no numbers, because each runs at most once: `cases[1]`.
+    """
     return label if label in op.bodies() else label.rpartition("[")[0]
 
 

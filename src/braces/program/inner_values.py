@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Self
 
 from braces.builder.builder import Builder
+from braces.keywords import hint_methods
 from braces.passes.probing.probe import Probe, probe
 
 
+@hint_methods
 class InnerValues(Builder):
     """A program whose variables of inner blocks can be given out."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -10,13 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.builder import Builder
+from braces.ir.paths import label_without_number
 from braces.ir.records import Op
+from braces.ir.views import LoopView, view_of
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 
 Key: TypeAlias = tuple[str, str]
 """A value of a run: the path of its block with iterations, and its name."""
-_ITERATION = re.compile(r"\[(\d+)\]$")
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class _Events:
         runs = [inner for inner in self.inside.get(path, ()) if inner.startswith(head)]
         found_runs = list[tuple[str, str, int]]()
         for inner in runs:
-            label = _ITERATION.sub("", inner[len(head) :])
-            number = _ITERATION.search(inner)
-            if label in op.bodies() and number:
-                found_runs.append((inner, label, int(number[1])))
+            numbered = inner[len(head) :]
+            label = label_without_number(numbered, op)
+            if label in op.bodies():
+                found_runs.append((inner, label, int(numbered[len(label) + 1 : -1] or 0)))
         return found_runs
 
     def _inner_results(self, path: str, op: Op) -> list[Key]:
@@ -162,17 +162,17 @@ class _Events:
     def _places(self, seen: Sequence[tuple[str, Op]]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return the path without iterations, and the iterations, of each run of a block."""
         owners = {
-            inner: (path, op.name, label, number, op.type)
+            inner: (path, op, label, number)
             for path, op in seen
             if op.bodies()
             for inner, label, number in self._blocks(path, op)
         }
         places: dict[str, tuple[str, tuple[int, ...]]] = {"": ("", ())}
         for inner in sorted(owners, key=len):
-            path, name, label, number, type_ = owners[inner]
+            path, op, label, number = owners[inner]
             block, iteration = places.get(path, (path, ()))
-            own = (number,) if type_ == "loop" else ()
-            places[inner] = f"{block}/{name}/{label}".lstrip("/"), iteration + own
+            own = (number,) if isinstance(view_of(op), LoopView) else ()
+            places[inner] = f"{block}/{op.name}/{label}".lstrip("/"), iteration + own
         return places
 
 

@@ -56,8 +56,8 @@ class Comparison:
             self._check_loop(view, path, inner, value, ran, rows)
         elif isinstance(view, PartitionView):
             self._check_rows(view, here, path, inner, value, ran, rows)
-        elif f"{path}[0]" in self.scopes:
-            self._check(f"{path}[0]", inner, value, ran, rows)
+        elif (one := path if path.endswith("]") else f"{path}[0]") in self.scopes:
+            self._check(one, inner, value, ran, rows)
         else:
             assert ran is not None
             assert not np.any(ran)
@@ -105,8 +105,8 @@ class Comparison:
         places = np.nonzero(mask)[0] if rows is None else rows[chosen]
         if view.compact:  # the case has its own rows only, without padding
             places = np.arange(len(places))
-        if f"{path}[0]" in self.scopes:
-            self._check(f"{path}[0]", inner, value, ran, places)
+        if path in self.scopes:
+            self._check(path, inner, value, ran, places)
         else:
             assert not mask.any()
 

@@ -18,13 +18,20 @@ from braces.ir.views.common import (
     outputs_of,
     size_in,
 )
-from braces.ir.views.custom_gradient import CotangentTarget, CustomGradientView, PassedValue
-from braces.ir.views.loop import LoopView, MemoryView, Slice, StackedOutputView
+from braces.ir.views.custom_gradient import (
+    BACKWARD,
+    CotangentTarget,
+    CustomGradientView,
+    PassedValue,
+)
+from braces.ir.views.loop import CONDITION, LoopView, MemoryView, Slice, StackedOutputView
 from braces.ir.views.partition import Case, Operand, PartitionView
 from braces.ir.views.plain_block import BlockView
 from braces.ir.views.switch import SwitchView
 
 __all__ = [
+    "BACKWARD",
+    "CONDITION",
     "VIEWS",
     "BlockView",
     "Case",

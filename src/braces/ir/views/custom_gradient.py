@@ -19,6 +19,8 @@ from braces.ir.views.common import Origin, fit_interface, replace_slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
+BACKWARD = "backward"
+"""The label of the block that computes a custom gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class CustomGradientView:
     @classmethod
     def of(cls, op: Op) -> Self:
         """Return the view of an operator in a well-formed program."""
-        body = op.attrs["backward"]
+        body = op.attrs[BACKWARD]
         assert isinstance(body, Body)
         values, count = op.inputs["values"], len(op.inputs["values"])
         params, cotangents = body.params[:count], body.params[count:]
@@ -92,7 +94,7 @@ class CustomGradientView:
     @staticmethod
     def attributes(body: Body) -> dict[str, Attr]:
         """Return the attributes of an operator with this gradient."""
-        return {"backward": body}
+        return {BACKWARD: body}
 
     @staticmethod
     def operands(values: Sequence[T], sources: Sequence[T]) -> dict[str, Sequence[T]]:

@@ -19,6 +19,8 @@ from braces.ir.views.common import Origin, fit_interface, replace_slots, size_in
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
+CONDITION = "cond"
+"""The label of the block that computes the condition of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class LoopView:
     @classmethod
     def of(cls, op: Op) -> Self:
         """Return the view of a loop in a well-formed program."""
-        body, cond, attrs = op.attrs["body"], op.attrs["cond"], op.attrs
+        body, cond, attrs = op.attrs["body"], op.attrs[CONDITION], op.attrs
         assert isinstance(body, Body)
         init, sliced = op.inputs.get("init", ()), op.inputs.get("sliced", ())
         length, limit, n = attrs["length"], attrs["max_trips"], len(init)
@@ -178,7 +180,7 @@ class LoopView:
         return {
             **self.origin.attrs,
             "body": self.body,
-            "cond": self.cond,
+            CONDITION: self.cond,
             "length": self.length,
             "reverse": self.reverse,
             "max_trips": self.max_trips,

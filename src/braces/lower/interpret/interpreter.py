@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, TypeVar, final
 from braces.define.core.kernel_call import is_out_of_memory
 from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
-from braces.ir.paths import numbered_label
 from braces.ir.records import Body, Op, VarInfo
 from braces.lower.checks.out_of_memory import out_of_memory
 from braces.lower.interpret.hot_traces import HotTrace
@@ -281,7 +280,8 @@ class OpFrame:
         """Run a sub-block in a separate scope."""
         interpreter, trip = self.interpreter, self.trips.get(label, 0)
         self.trips[label] = trip + 1
-        here = f"{self.path}/{self.op.name}/{numbered_label(label, trip)}".lstrip("/")
+        number = "" if label.endswith("]") else f"[{trip}]"
+        here = f"{self.path}/{self.op.name}/{label}{number}".lstrip("/")
         env = {name: self.env[name] for name in self.owner.captures}
         env.update(zip(body.params, arguments, strict=True))
         script = self.owner.script(label, body)

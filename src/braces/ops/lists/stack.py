@@ -20,6 +20,7 @@ from braces.define.type_inference import InferenceContext
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
+from braces.ir.records import Op
 from braces.lazy import jax, jnp, tracing
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.rules import Backward, build_zeros
@@ -459,6 +460,18 @@ list_zeros.differentiable = False
 def append_push(list: Var, value: Var, history: str) -> Var:
     """Append a `list_push`."""
     return apply(PUSH, {"list": (list,), "value": (value,)}, {"history": history})["out"][0]
+
+
+def push_op(name: str, operands: tuple[str, str], out: str, history: str) -> Op:
+    """Return a `list_push` of a list and a value, by their names."""
+    list_, value = operands
+    slots = {"list": (list_,), "value": (value,)}
+    return Op(PUSH, name, slots, {"out": (out,)}, {"history": history})
+
+
+def push_operands(op: Op) -> tuple[str, str] | None:
+    """Return the names of the list and of the value of a `list_push`; `None` for others."""
+    return (op.inputs["list"][0], op.inputs["value"][0]) if op.type == PUSH else None
 
 
 def append_pop(list: Var, history: str) -> tuple[Var, Var]:

@@ -25,15 +25,23 @@ from braces.dtypes import TensorType
 from braces.errors import ProgramError
 from braces.ir.places import Place
 from braces.ir.records import Op
-from braces.ir.views import BlockView, LoopView, PartitionView, SwitchView, view_of
+from braces.ir.views import (
+    BACKWARD,
+    CONDITION,
+    BlockView,
+    LoopView,
+    PartitionView,
+    SwitchView,
+    view_of,
+)
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.probing.branch_exit import leave_block, leave_rows, leave_switch
 from braces.passes.probing.exposed import Exposed
 from braces.passes.probing.loop_exit import LoopExit, owners, trips_of
 
 REFUSED = {
-    "cond": "a condition runs once more than its loop",
-    "backward": "the block of a custom gradient has no outputs of its own",
+    CONDITION: "a condition runs once more than its loop",
+    BACKWARD: "the block of a custom gradient has no outputs of its own",
 }
 """The blocks out of which no value is given, by label, with the reason."""
 

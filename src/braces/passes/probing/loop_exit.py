@@ -25,7 +25,7 @@ from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import LoopView, MemoryView, StackedOutputView, view_of
 from braces.ir.walk import producers
 from braces.ops.lists.list_to_array import append_stack
-from braces.ops.lists.stack import EMPTY, PUSH, list_attrs
+from braces.ops.lists.stack import EMPTY, list_attrs, push_op, push_operands
 from braces.passes.core.rewrite import InsertionPoint
 from braces.passes.probing.exposed import Exposed, check_sizes
 
@@ -101,13 +101,7 @@ class LoopExit:
             return replace(item, name=known, history="known")
         unique = self.place.table.names.unique
         param, pushed, history = unique("rows"), unique("pushed"), unique("probe")
-        push = Op(
-            PUSH,
-            pushed,
-            {"list": (param,), "value": (item.name,)},
-            {"out": (pushed,)},
-            {"history": history},
-        )
+        push = push_op(pushed, (param, item.name), pushed, history)
         type_ = ListType(item.type)
         content = extended(self.loop.content, push, VarInfo(pushed, type_))
         self.loop = replace(self.loop, content=content)
@@ -141,9 +135,7 @@ class LoopExit:
             push, start = makers.get(memory.next), self.place.maker(memory.init)
             if (
                 push is not None
-                and push.type == PUSH
-                and push.inputs["list"] == (memory.param,)
-                and push.inputs["value"] == (name,)
+                and push_operands(push) == (memory.param, name)
                 and start is not None
                 and start.type == EMPTY
             ):

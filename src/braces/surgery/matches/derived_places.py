@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from braces.builder.builder import Builder
 from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Op
-from braces.ir.views import CustomGradientView
+from braces.ir.views import CustomGradientView, LoopView, view_of
 from braces.ir.walk import all_ops, ancestors
 from braces.passes.core.rewrite import InsertionPoint
 
@@ -121,9 +121,9 @@ def _with_derivative(ops: tuple[Op, ...]) -> Iterator[tuple[Op, str]]:
             originals.setdefault((op.type, name), []).append(op)
     loops = {op.name: op for op in ops if op.bodies()}
     for op in ops:
-        history = op.attrs.get("history")
-        if isinstance(history, str) and history in loops and history != op.name:
-            yield loops[history], op.name
+        view = view_of(op)
+        if isinstance(view, LoopView) and view.history in loops and view.history != op.name:
+            yield loops[view.history], op.name
         base, dot, _ = op.type.rpartition(".")
         if dot and base in plain:
             for name in op.reads():
