@@ -90,6 +90,11 @@ def test_the_code_of_the_page_of_probes_runs(tmp_path: Path) -> None:
     run_blocks("docs/surgery/probe.md", tmp_path)
 
 
+@pytest.mark.unoptimized
+def test_the_code_of_the_page_of_patches_runs(tmp_path: Path) -> None:
+    run_blocks("docs/surgery/patch.md", tmp_path)
+
+
 def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None:
     page = "docs/interchange.md"
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from braces.builder.builder import Builder
 from braces.keywords import hint_methods
 from braces.passes.probing.probe import Probe, probe
+from braces.runtime.patched_programs import Patched, patch_program
 
 
 @hint_methods
@@ -54,3 +56,39 @@ class InnerValues(Builder):
             ([[1.0, 1.0], [0.0, 2.0], [0.0, 3.0]], [[True, True], [False, True], [False, True]])
         """
         return probe(self, path)
+
+    def patch(self, patches: Mapping[Any, Any]) -> Patched[Self]:
+        """Return a program in which inner values are replaced, and the feed of their values.
+
+        `exe.run(prog, scope, feed, patch=...)` replaces values in one run. The program of
+        `prog.patch` can also be differentiated, exported and saved: gradients take the patched
+        values, and no gradient passes to operators before a replaced value.
+
+        Args:
+            patches: Paths of values to replacements, as for `exe.run`.
+
+        Returns:
+            The program, with `feed`, the arrays of the patches by the names of new data.
+
+        Raises:
+            UnknownNameError: If a value does not exist.
+            ProgramError: If a value is a list, or in a condition or a custom gradient, or was
+                differentiated already.
+            ShapeError: If an array does not broadcast to the value.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     w = br.parameter("w", [2], init=[1.0, 2.0])
+            ...     h = br.multiply(w, br.data("x", [2]), name="h")
+            ...     loss = br.sum(w * h)
+            >>> patched = prog.patch({"h": 5.0})
+            >>> with patched.program as ablated:
+            ...     (grad,) = br.gradients(loss.name, "w")
+            >>> exe = br.Executor()
+            >>> scope = exe.init(ablated)
+            >>> feed = {"x": [1.0, 1.0], **patched.feed}
+            >>> exe.run(ablated, scope, feed, fetch=grad).tolist()
+            [5.0, 5.0]
+        """
+        return patch_program(self, patches)

@@ -14,8 +14,7 @@ from braces.layout import Layout
 from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
 from braces.lower.interrupt.deadline import TOKEN_FACTORY, CancellationToken
-from braces.passes.core.pipeline import Pass, Passes, as_passes
-from braces.passes.registry import DCE, DEFAULT
+from braces.passes.core.pipeline import Pass, as_passes
 from braces.runtime.compile.executable_cache import MAX_EXECUTABLES, check_limit
 from braces.runtime.devices.device import Devices, forked, refuse_forked
 from braces.runtime.devices.device_placement import validate_layout
@@ -26,18 +25,16 @@ from braces.runtime.inputs.persistables import (
     NO_REPLACEMENTS,
     Run,
     check_seed,
+    find_initialized,
     seed_random_states,
 )
 from braces.runtime.monitoring.stats import Stats
 from braces.runtime.plan.plan import declared_data
-from braces.runtime.plan_cache import BACKENDS, PlanCache, convert_feeds
+from braces.runtime.plan_cache import BACKENDS, PASSES, PlanCache, convert_feeds
 from braces.runtime.prefetch import Feeds, check_prefetch_count, prepare_batch
 from braces.runtime.profiling.measure import ProfileTask, check_count, profile_runs
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
-
-PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
-"""The default passes of each mode."""
 
 
 @hint_methods
@@ -146,7 +143,11 @@ class Executor(Hinted):
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.infos else {}
-        before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
+        before = {
+            n: v.raw
+            for n in startup.updates
+            if missing_only and (v := find_initialized(scope, n))
+        }
         self.run(startup, scope, feed=feed, fetch=())
         for name, raw in before.items():
             scope.var(name).put(raw)
@@ -159,6 +160,7 @@ class Executor(Hinted):
         feed: Mapping[str, Any] | None = None,
         fetch: Any = None,
         *,
+        patch: Mapping[Any, Any] | None = None,
         seed: int | None = None,
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
@@ -181,6 +183,8 @@ class Executor(Hinted):
                 default `prog.fetches`: the outputs of an imported model, the loss of
                 `minimize`. `()` fetches nothing. The path of a variable of an inner block, as
                 `"loop_0/body/h"`, fetches its values in all iterations; see `prog.probe`.
+            patch: Paths of inner values to their replacements in this run: arrays, functions of
+                the value, or `br.patch(value, trips=3)` for some iterations.
             seed: The seed of random operators: the run draws the numbers of the first run after
                 `init` with this seed; the random state of the scope is neither read nor
                 changed. By default the random state advances in each run.
@@ -205,7 +209,8 @@ class Executor(Hinted):
             UnknownNameError: If a fetch does not exist.
             UninitializedError: If a persistable variable has no value yet.
             NaNError: If an operator produces a NaN, and `check_nan` is set.
-            ProgramError: If the seed is not a 32-bit integer, or `timeout_s` is not a time.
+            ProgramError: If the seed is not a 32-bit integer, `timeout_s` is not a time, or the
+                run computes the derivative of a patched value.
             RunError: If the run failed, or exceeds `timeout_s`.
             DeviceError: If `timeout_s` is set for a compiled run on a device other than a CPU.
         """
@@ -217,7 +222,7 @@ class Executor(Hinted):
         if not isinstance(program, Builder) or not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
             check_order(program, scope)  # raises; inline, the check takes no call
         names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
-        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
         seeded_states = (
             NO_REPLACEMENTS
             if seed is None
@@ -238,6 +243,7 @@ class Executor(Hinted):
         feed: Mapping[str, Any] | None = None,
         fetch: Any = None,
         *,
+        patch: Mapping[Any, Any] | None = None,
         seed: int | None = None,
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
@@ -257,6 +263,7 @@ class Executor(Hinted):
             scope: The scope of persistable variables.
             feed: As for `run`.
             fetch: As for `run`.
+            patch: As for `run`.
             seed: As for `run`.
             listeners: As for `run`.
             keep_scopes: As for `run`.
@@ -290,6 +297,7 @@ class Executor(Hinted):
             scope,
             feed,
             fetch,
+            patch=patch,
             seed=seed,
             listeners=listeners,
             keep_scopes=keep_scopes,
@@ -304,6 +312,7 @@ class Executor(Hinted):
         feed: Mapping[str, Any] | None = None,
         fetch: Any = None,
         *,
+        patch: Mapping[Any, Any] | None = None,
         check_nan: bool = False,
     ) -> None:
         """Compile a run ahead of time, so that the run itself only computes.
@@ -319,6 +328,7 @@ class Executor(Hinted):
             scope: The scope of persistable variables, which have values.
             feed: An example, as for `run`: only its dtypes and shapes matter.
             fetch: As for `run`.
+            patch: Examples, as for `run`: runs with other values and iterations use this code.
             check_nan: Whether the run will check for NaNs.
 
         Raises:
@@ -339,7 +349,7 @@ class Executor(Hinted):
             refuse_forked()
         check_order(program, scope)
         names, _ = read_fetch(default_fetches(program) if fetch is None else fetch)
-        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
         runnable.compile(Run(scope, feeds, CancellationToken(), NO_REPLACEMENTS))
 
     def feeds(
@@ -484,17 +494,6 @@ class Executor(Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reduce to the settings: a copy, or an unpickled executor, recompiles."""
-        options = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
-        return _again, options
-
-
-def _again(
-    mode: str, device: str | None, layout: Layout | None, limit: int, passes: tuple[Pass, ...]
-) -> Executor:
-    """Return an executor with these settings."""
-    return Executor(mode, device, layout=layout, max_executables=limit, passes=passes)
-
-
-def _value(scope: Scope, name: str) -> Any:
-    variable = scope.find_var(name)
-    return variable if variable is not None and variable.initialized else None
+        limits = {"max_executables": self._plans.limit, "passes": self.passes}
+        make = partial(Executor, layout=self.layout, **limits)
+        return make, (self.mode, self.device_name)

@@ -14,7 +14,8 @@ from braces.errors import FeedError
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import to_carrier
-from braces.passes.core.pipeline import Pass
+from braces.passes.core.pipeline import Pass, Passes
+from braces.passes.registry import DCE, DEFAULT
 from braces.runtime.backend.compiled import CompiledPlan
 from braces.runtime.backend.interface import Backend, Runnable
 from braces.runtime.backend.interpreted import InterpretedPlan
@@ -23,12 +24,15 @@ from braces.runtime.compile.executable_cache import CompileReporter, ExecutableC
 from braces.runtime.devices.device import Devices
 from braces.runtime.devices.device_placement import check_layout
 from braces.runtime.inputs.feeds import check_names, convert_feed
+from braces.runtime.patched_programs import PatchedPrograms
 from braces.runtime.plan.evaluation_form import Evaluations
 from braces.runtime.plan.plan import NO_SIZES, Plan
 from braces.scope import Scope
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
 """The backend of each mode of an executor."""
+PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
+"""The default passes of each mode."""
 
 
 class _Latest(NamedTuple):
@@ -72,14 +76,22 @@ class PlanCache:
         self._notices: WeakKeyDictionary[Builder, CompileReporter] = WeakKeyDictionary()
         self.evaluations = Evaluations()
         self._fitting = PlanByShape()
+        self._patched = PatchedPrograms()
 
     def clear(self) -> None:
         """Release all plans."""
         self.by_program.clear()
         self._latest = NOTHING_RUN
+        self._patched = PatchedPrograms()
 
     def ready(
-        self, program: Builder, scope: Scope, feed: Any, names: tuple[str, ...], check_nan: bool
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Any,
+        names: tuple[str, ...],
+        check_nan: bool,
+        patch: Any = None,
     ) -> tuple[Runnable, dict[str, Any]]:
         """Return the plan for the inputs of a run, and its converted feeds.
 
@@ -88,6 +100,8 @@ class PlanCache:
         """
         if program.origin is not None:
             program = self.evaluations.fitted(program, feed)
+        if patch is not None:
+            program, feed = self._patched.find(program, feed, patch, names)
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None

@@ -62,7 +62,7 @@ class Exposure:
 
     def __init__(self, path: str, block: Place, name: str) -> None:
         type_ = block.body.vars[name].type
-        _check_owners(path, block)
+        check_owners("probe", path, block)
         if not isinstance(type_, TensorType):
             raise ProgramError(
                 f"cannot probe the list `{path}`.",
@@ -137,12 +137,23 @@ def _around(block: Place) -> Iterator[tuple[Place, Op, str]]:
         block = block.outer
 
 
-def _check_owners(path: str, block: Place) -> None:
+def check_owners(verb: str, path: str, block: Place) -> None:
+    """Refuse blocks that give out no values and take in none.
+
+    Args:
+        verb: The action, `probe` or `patch`.
+        path: The path of the variable.
+        block: Its block.
+
+    Raises:
+        ProgramError: If the block is a condition or a custom gradient, or in one.
+    """
     for _, op, label in _around(block):
         if label in REFUSED or view_of(op) is None:
             reason = REFUSED.get(label, "the operator has no further outputs")
             raise ProgramError(
-                f"cannot probe `{path}`: {reason}.",
+                f"cannot {verb} `{path}`: {reason}.",
                 given=f"`{op.name}` ({op.type}), block `{label}`",
-                fix="Probe a variable of a loop body, a branch, or the main block.",
+                fix=f"{verb.capitalize()} a variable of a loop body, a branch, or the main "
+                "block.",
             )

@@ -102,8 +102,13 @@ def expose(program: ProgramDef, path: str) -> tuple[ProgramDef, Exposure]:
     return rewrite(program, exposure), exposure
 
 
-def find_variable(program: ProgramDef, path: str) -> tuple[Place, str]:
+def find_variable(program: ProgramDef, path: str, purpose: str = "fetch") -> tuple[Place, str]:
     """Return the block and the name of a variable; for an operator with one output, that one.
+
+    Args:
+        program: The program.
+        path: The path.
+        purpose: The purpose of the variable, for messages.
 
     Raises:
         UnknownNameError: If the variable does not exist; the message has the path of an
@@ -116,7 +121,7 @@ def find_variable(program: ProgramDef, path: str) -> tuple[Place, str]:
     located = find_path(program, path, OPERATOR)
     if located is None or located.place.outer is None:
         raise UnknownNameError(
-            f"unknown fetch `{path}`: the main block has no such variable.",
+            f"unknown {purpose} `{path}`: the main block has no such variable.",
             fix=_path_fix(Place.main(program), path),
         )
     op = located.content

@@ -210,3 +210,9 @@ def keep_on_device(names: Iterable[str], replaced: Container[str], run: Run) -> 
                 variable = scope.find_var(name)
                 if variable is not None and variable.raw is value:
                     variable.put(values[at])
+
+
+def find_initialized(scope: Scope, name: str) -> Any:
+    """Return a variable of a scope; `None` if it does not exist or has no value."""
+    variable = scope.find_var(name)
+    return variable if variable is not None and variable.initialized else None

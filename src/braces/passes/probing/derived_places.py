@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Self, TypeAlias
 
 from braces.builder.builder import Builder
-from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Op
+from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Op, ProgramDef
 from braces.ir.views import CustomGradientView, LoopView, view_of
 from braces.ir.walk import all_ops, ancestors
 from braces.passes.core.rewrite import InsertionPoint
+
+Derivative: TypeAlias = "tuple[tuple[str, ...], tuple[str, ...]]"
+"""The names of the targets and of the inputs of a derivative."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,17 @@ class DerivedPlaces:
     custom: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def of(cls, program: Builder) -> DerivedPlaces:
+    def of(cls, program: Builder) -> Self:
         """Find the operators of a program."""
-        main, custom = _differentiated(program), dict[str, str]()
-        for path, body in _bodies(program.definition.main):
+        return cls.of_definition(program.definition, program.differentiated)
+
+    @classmethod
+    def of_definition(cls, program: ProgramDef, derivatives: Iterable[Derivative]) -> Self:
+        """Find the operators of a definition, with the derivatives that were built."""
+        custom = dict[str, str]()
+        for path, body in _bodies(program.main):
             custom |= dict(_custom_places(path, body))
-        return cls(main, custom)
+        return cls(_differentiated(program, derivatives), custom)
 
     def reason(self, op: Op, place: InsertionPoint) -> tuple[str, str] | None:
         """Return the kind of derivative that relies on an operator, and its name."""
@@ -85,8 +94,9 @@ def between(ops: Iterable[Op], sources: set[str], targets: Iterable[str]) -> Ite
             yield op
 
 
-def _differentiated(program: Builder) -> dict[str, str]:
-    definition = program.definition
+def _differentiated(
+    definition: ProgramDef, derivatives: Iterable[Derivative]
+) -> dict[str, str]:
     main = definition.main
     places: dict[str, str] = {}
     trained = {n for n in definition.updates if main.vars[n].kind == PARAMETER}
@@ -97,7 +107,7 @@ def _differentiated(program: Builder) -> dict[str, str]:
             (op.name for op in ops), main.results[0] if main.results else ""
         )
     marked = {op.name: name for op, name in _with_derivative(main.ops)}
-    for targets, sources in program.differentiated:
+    for targets, sources in derivatives:
         places |= {op.name: targets[0] for op in between(main.ops, set(sources), targets)}
     return _closed(main.ops, marked) | places
 
