@@ -159,6 +159,7 @@ from braces.passes.autodiff.reverse_mode import (
     gradients as gradients,
 )
 from braces.passes.cleanup.prune import prune as prune
+from braces.passes.probing.inner_gradient import grad_of as grad_of
 from braces.passes.probing.patch_value import patch as patch
 from braces.passes.training.inference_mode import for_test as for_test
 from braces.passes.verifier.program import verify as verify

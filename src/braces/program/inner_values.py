@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from braces.builder.builder import Builder
 from braces.keywords import hint_methods
+from braces.passes.autodiff.common import Named
 from braces.passes.probing.probe import Probe, probe
 from braces.runtime.patched_programs import Patched, patch_program
 
@@ -15,7 +16,7 @@ from braces.runtime.patched_programs import Patched, patch_program
 class InnerValues(Builder):
     """A program whose variables of inner blocks can be given out."""
 
-    def probe(self, path: str) -> Probe[Self]:
+    def probe(self, path: str, *, gradient: Named | None = None) -> Probe[Self]:
         """Return a program in which a variable of an inner block is one of the main block.
 
         `exe.run(prog, scope, feed, fetch=path)` fetches the same value. A probe also has the
@@ -24,11 +25,14 @@ class InnerValues(Builder):
         Args:
             path: The path of the variable, as `loop_0/body/h`; error messages and the HTML page
                 show paths. For an operator with one output, its path.
+            gradient: A loss in the main block, whose gradient by the values is built, too; see
+                `br.grad_of`.
 
         Returns:
             The program, with `value`, the values of all iterations; `ran`, the mask of its
-            leading axes that is true where the block of the variable ran; and `trips`, the trip
-            counts of data-dependent loops in other loops.
+            leading axes that is true where the block of the variable ran; `trips`, the trip
+            counts of data-dependent loops in other loops; and `gradient`, of the shape of
+            `value`.
 
         Raises:
             UnknownNameError: If the variable does not exist.
@@ -55,7 +59,8 @@ class InnerValues(Builder):
             >>> total.tolist(), ran.tolist()
             ([[1.0, 1.0], [0.0, 2.0], [0.0, 3.0]], [[True, True], [False, True], [False, True]])
         """
-        return probe(self, path)
+        loss = gradient if isinstance(gradient, str | None) else gradient.name
+        return probe(self, path, loss)
 
     def patch(self, patches: Mapping[Any, Any]) -> Patched[Self]:
         """Return a program in which inner values are replaced, and the feed of their values.

@@ -27,6 +27,7 @@ from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
 from braces.program.searchable import Searchable
 from braces.program.variables import Variables
+from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 from braces.surgery.handles import Handle, Selection
@@ -303,7 +304,8 @@ class Program(InnerValues, Searchable, hints.Hinted):
         support those loops too.
 
         Args:
-            fetches: Variables or their names; by default the results of the program.
+            fetches: Variables, their names, or paths of inner variables as for `exe.run`; by
+                default the results of the program.
             room: The capacity in iterations of the stacks of `While` loops, such as those of
                 their residuals.
 
@@ -320,8 +322,7 @@ class Program(InnerValues, Searchable, hints.Hinted):
             >>> jax.jit(jax.grad(loss))(np.ones(3, "f"), np.arange(3, dtype="f")).tolist()
             [0.0, 1.0, 2.0]
         """
-        names = [fetch if isinstance(fetch, str) else fetch.name for fetch in fetches]
-        names = names or self.fetches
+        names = read_fetch(fetches)[0] or self.fetches
         return PureFunction(without_other_counts(self.definition, names), names, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:

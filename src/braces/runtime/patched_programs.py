@@ -16,6 +16,7 @@ from braces.ir.records import Body, ProgramDef
 from braces.ir.walk import ancestors
 from braces.passes.cleanup.dead_code import eliminate_dead_code
 from braces.passes.probing.derived_places import Derivative, DerivedPlaces
+from braces.passes.probing.inner_gradient import InnerGradient
 from braces.passes.probing.patched_place import PatchedPlace
 from braces.passes.probing.patching import FedNames, Replacing, build_patched
 from braces.runtime.inputs.patches import read_patches, sizes_of_feed
@@ -160,6 +161,8 @@ def _paths(place: PatchedPlace) -> Iterator[str]:
 
 def _outputs(program: ProgramDef, fetch: str) -> tuple[str, ...]:
     """Return the variables of the main block of which a run computes some for a fetch."""
+    if isinstance(fetch, InnerGradient):  # it is built from the patched program
+        return (fetch.loss,)
     if fetch in program.main.vars:
         return (fetch,)
     located = find_path(program, fetch)

@@ -283,7 +283,7 @@ def test_keys_are_paths_handles_and_variables() -> None:
 
 INVALID: list[tuple[dict[str, Any], type[br.BracesError], str]] = [
     ({"act": 1.0}, br.UnknownNameError, f"`{INNER}`"),
-    ({"loop_1/body/loop_0/body/nothing": 1.0}, br.UnknownNameError, "unknown patched"),
+    ({"loop_1/body/loop_0/body/nothing": 1.0}, br.UnknownNameError, "unknown value to patch"),
     ({INNER: [1.0, 2.0]}, br.ShapeError, r"broadcasts to f32\[\], or f32\[t,k\]"),
     ({INNER: np.ones((3, 5), "f4")}, br.ShapeError, "axis 1 has size 5; expected `k` = 2"),
     ({INNER: np.ones((4, 2), "f4")}, br.ShapeError, "axis 0 has size 4; expected `t` = 3"),

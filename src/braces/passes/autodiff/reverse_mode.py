@@ -7,11 +7,13 @@ for their bodies, so nesting needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TypeAlias
 
-from braces.builder.append import apply, as_var, emit
+from braces.builder.append import apply, as_var, call, emit
 from braces.builder.builder import Builder
 from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
@@ -20,7 +22,7 @@ from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
-from braces.ir.records import Op
+from braces.ir.records import IDENTITY, Op
 from braces.ops.common.rules import AddInto, Backward, Cotangent, build_zeros
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.control.core.residuals import ResidualListTable
@@ -46,6 +48,27 @@ from braces.passes.cleanup.loop_invariant_code_motion import hoist_all
 
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, or a single one."""
+
+
+_noted: ContextVar[dict[str, str]] = ContextVar("braces_noted_cotangents", default={})  # noqa: B039
+
+
+@contextmanager
+def noting_cotangents(names: Iterable[str]) -> Generator[dict[str, str]]:
+    """Note the cotangents of variables of any block, in derivatives built meanwhile.
+
+    Args:
+        names: The variables; their names are unique in the program.
+
+    Yields:
+        The variable of each cotangent in a block of the backward pass; empty if there is none.
+    """
+    noted = dict.fromkeys(names, "")
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 class OpVjpContext(OpContext):
@@ -135,6 +158,7 @@ class Backprop:
         return not (self.active.isdisjoint(bound) or self.grads.keys().isdisjoint(bound))
 
     def _step(self, op: Op) -> None:
+        self._note(op)
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
             definition.build_gradient(OpVjpContext(self, op))
@@ -148,6 +172,14 @@ class Backprop:
             names = op.inputs.get(slot, ())
             for name, cotangent in zip(names, as_list(cotangents), strict=True):
                 self.accumulate(name, cotangent)
+
+    def _note(self, op: Op) -> None:
+        """Note the total cotangents of outputs, as variables of the current block."""
+        noted = _noted.get()
+        for name in op.binds() if noted else ():
+            if name in noted and name in self.grads:
+                self.grads[name] = call(IDENTITY, self.grads[name])
+                noted[name] = self.grads[name].name
 
     def accumulate(self, name: str, cotangent: Cotangent) -> None:
         """Add a cotangent to the sum of a variable."""

@@ -14,7 +14,7 @@ from braces.ir.views import LoopView
 from braces.ir.walk import dimensions
 from braces.passes.probing.entry import EntryStep, constructs, route
 from braces.passes.probing.exposure import check_owners
-from braces.passes.probing.probe import find_variable
+from braces.passes.probing.lookup import find_variable
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,32 @@ class PatchedPlace:
     op: Op | None
 
     @staticmethod
-    def of(program: ProgramDef, path: str) -> PatchedPlace:
+    def of(program: ProgramDef, path: str, verb: str = "patch") -> PatchedPlace:
         """Find the value of a path.
+
+        Args:
+            program: The program.
+            path: The path.
+            verb: The action, for messages.
 
         Raises:
             UnknownNameError: If the variable does not exist.
             ProgramError: If no operator computes it, if it is a list, or if its block has no
                 inputs.
         """
-        block, name = find_variable(program, path, "patched value")
+        block, name = find_variable(program, path, f"value to {verb}")
         path, info = block.path_of(name), block.body.vars[name]
-        check_owners("patch", path, block)
+        check_owners(verb, path, block)
         if not isinstance(info.type, TensorType):
             raise ProgramError(
-                f"cannot patch the list `{path}`.",
+                f"cannot {verb} the list `{path}`.",
                 given=f"{name}: {info.type}",
-                fix="Patch a value of its elements.",
+                fix=f"{verb.capitalize()} a value of its elements.",
             )
         op = block.makers.get(name)
         if op is None and not (info.kind == ARGUMENT and block.body.ops):
             raise ProgramError(
-                f"cannot patch `{path}`: no operator computes it.",
+                f"cannot {verb} `{path}`: no operator computes it.",
                 given=f"{name}: {info.shown_type}, {info.kind}",
                 fix="Feed other data."
                 if info.kind == DATA

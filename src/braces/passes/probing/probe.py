@@ -12,13 +12,12 @@ from typing import Generic, TypeVar
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
-from braces.errors import ProgramError, UnknownNameError
-from braces.ir.paths import OPERATOR, VARIABLE, find_path, unknown_path
-from braces.ir.places import Place
 from braces.ir.plain_blocks.escaping_values import with_exported
-from braces.ir.records import Op, ProgramDef
+from braces.ir.records import ProgramDef
 from braces.passes.core.rewrite import rewrite
 from braces.passes.probing.exposure import Exposure
+from braces.passes.probing.inner_gradient import InnerGradient, expose_gradients
+from braces.passes.probing.lookup import find_variable
 
 P = TypeVar("P", bound=Builder)
 
@@ -35,6 +34,7 @@ class Probe(Generic[P]):
         ran: Mask of the leading axes, true where the block of the variable ran; `value` is zero
             elsewhere. `None` if the block ran in every iteration, for every batch element.
         trips: The trip counts of data-dependent loops in other loops, innermost first.
+        gradient: The gradient of a loss by `value`, of its shape; `None` if none was requested.
     """
 
     program: P
@@ -42,20 +42,31 @@ class Probe(Generic[P]):
     value: Var
     ran: Var | None = None
     trips: tuple[Var, ...] = ()
+    gradient: Var | None = None
 
     def __repr__(self) -> str:
         ran = "" if self.ran is None else f", ran {self.ran.name}: {self.ran.type}"
         return f"<Probe {self.path}: {self.value.type}{ran}>"
 
 
-def probe(program: P, path: str) -> Probe[P]:
+def probe(program: P, path: str, loss: str | None = None) -> Probe[P]:
     """Return a program that gives out an inner variable; see `Probe`.
+
+    Args:
+        program: The program.
+        path: The path of the variable.
+        loss: The name of a loss, for its gradient by the values.
 
     Raises:
         UnknownNameError: If the variable does not exist.
         ProgramError: If its block has no outputs for it.
+        GradientError: If the variable is not differentiable.
     """
     definition, exposed = expose(program.definition, path)
+    cotangent = ""
+    if loss is not None:
+        definition = definition.with_(main=with_exported(definition.main, [loss]))
+        definition, (cotangent,) = expose_gradients(definition, loss, [path])
     probed = program.like(definition)
     probed.startup = program.startup
     return Probe(
@@ -64,6 +75,7 @@ def probe(program: P, path: str) -> Probe[P]:
         main_var(probed, exposed.value.name),
         None if exposed.ran is None else main_var(probed, exposed.ran.name),
         tuple(main_var(probed, count.name) for count in exposed.trips),
+        main_var(probed, cotangent) if cotangent else None,
     )
 
 
@@ -74,21 +86,39 @@ def with_fetched(
 
     Args:
         program: The program.
-        fetches: Names of variables of the main block or of plain blocks, or paths of others.
+        fetches: Names of variables of the main block or of plain blocks, or paths of others, or
+            gradients by inner values.
 
     Raises:
         UnknownNameError: If a variable does not exist.
         ProgramError: If the block of a variable has no outputs for it.
     """
-    program = program.with_(main=with_exported(program.main, fetches))
-    names = list[str]()
+    losses = [fetch.loss for fetch in fetches if isinstance(fetch, InnerGradient)]
+    program = program.with_(main=with_exported(program.main, [*fetches, *losses]))
+    names = dict[str, str]()
     for path in fetches:
-        name = path
-        if path not in program.main.vars:
+        if path in program.main.vars:
+            names[path] = path
+        elif not isinstance(path, InnerGradient):
             program, exposed = expose(program, path)
-            name = exposed.value.name
-        names.append(name)
-    return program, tuple(names)
+            names[path] = exposed.value.name
+    program, gradients = _with_gradients(program, fetches)
+    names |= gradients
+    return program, tuple(names[path] for path in fetches)
+
+
+def _with_gradients(
+    program: ProgramDef, fetches: Sequence[str]
+) -> tuple[ProgramDef, dict[str, str]]:
+    """Return a program with the gradients by inner values, and the names of these fetches."""
+    wanted, known = dict[str, dict[str, str]](), dict[str, str]()
+    for fetch in fetches:
+        if isinstance(fetch, InnerGradient):
+            wanted.setdefault(fetch.loss, {})[fetch.path] = fetch
+    for loss, paths in wanted.items():
+        program, names = expose_gradients(program, loss, list(paths))
+        known |= dict(zip(paths.values(), names, strict=True))
+    return program, known
 
 
 def expose(program: ProgramDef, path: str) -> tuple[ProgramDef, Exposure]:
@@ -100,44 +130,3 @@ def expose(program: ProgramDef, path: str) -> tuple[ProgramDef, Exposure]:
     """
     exposure = Exposure(path, *find_variable(program, path))
     return rewrite(program, exposure), exposure
-
-
-def find_variable(program: ProgramDef, path: str, purpose: str = "fetch") -> tuple[Place, str]:
-    """Return the block and the name of a variable; for an operator with one output, that one.
-
-    Args:
-        program: The program.
-        path: The path.
-        purpose: The purpose of the variable, for messages.
-
-    Raises:
-        UnknownNameError: If the variable does not exist; the message has the path of an
-            inner variable of this name.
-        ProgramError: If the path is that of an operator with several outputs.
-    """
-    located = find_path(program, path, VARIABLE)
-    if located is not None:
-        return located.place, located.name
-    located = find_path(program, path, OPERATOR)
-    if located is None or located.place.outer is None:
-        raise UnknownNameError(
-            f"unknown {purpose} `{path}`: the main block has no such variable.",
-            fix=_path_fix(Place.main(program), path),
-        )
-    op = located.content
-    assert isinstance(op, Op)
-    outputs = list(op.binds())
-    if len(outputs) != 1:
-        raise ProgramError(
-            f"the operator `{path}` has {len(outputs)} outputs.",
-            given=", ".join(outputs),
-            fix="Use the path of one of them.",
-        )
-    return located.place, outputs[0]
-
-
-def _path_fix(main: Place, path: str) -> str | None:
-    """Return the fix for an unknown path; paths that end in the same name come first."""
-    name = path.rpartition("/")[2]
-    bound = any(name in block.body.vars for block in main.walk())
-    return unknown_path(main, name if bound else path, VARIABLE).fix

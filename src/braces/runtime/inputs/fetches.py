@@ -27,7 +27,7 @@ def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]
         return _fetch_names(fetch.values()), lambda results: dict(
             zip(keys, results, strict=True)
         )
-    if isinstance(fetch, str | Var | VarInfo):
+    if isinstance(fetch, str | Var | VarInfo) or _path_of(fetch) is not None:
         return (_fetch_name(fetch),), itemgetter(0)
     several = isinstance(fetch, Iterable) or fetch is None
     return _fetch_names((fetch or ()) if several else [fetch]), list
@@ -41,6 +41,8 @@ def _fetch_name(fetch: Any) -> str:
     if not isinstance(fetch, Var):
         if isinstance(fetch, str | VarInfo):
             return fetch if isinstance(fetch, str) else fetch.name
+        if (path := _path_of(fetch)) is not None:
+            return path
         holds_one = isinstance(getattr(fetch, "value", None), Var)  # as a metric does
         raise ProgramError(
             f"expected a variable or its name as fetch, got {fetch!r:.80}.",
@@ -54,6 +56,12 @@ def _fetch_name(fetch: Any) -> str:
             fix=f"Fetch its values by path: {_path_text(fetch)}; or return it with add_output.",
         )
     return fetch.name
+
+
+def _path_of(fetch: Any) -> str | None:
+    """Return the path of a handle; `None` for other values."""
+    path = getattr(fetch, "path", None)
+    return path if isinstance(path, str) else None
 
 
 def _path_text(fetch: Var) -> str:
