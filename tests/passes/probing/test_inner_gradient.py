@@ -70,25 +70,29 @@ def _named(handle: br.Handle, name: str) -> bool:
     return handle.name.rpartition("/")[2] == name.lstrip("*")
 
 
+def random_like(value: Any) -> Array:
+    shape: tuple[int, ...] = np.shape(value)
+    return np.random.default_rng(1).normal(size=shape)
+
+
 def check_gradient(
     prog: br.Program, path: str, feeds: Mapping[str, Any], exe: br.Executor
 ) -> None:
     """Compare a gradient with differences, iteration by iteration."""
     scope = br.Scope()
     fetch = [path, br.grad_of("loss", path)]
-    value: Array
-    grad: Array
-    value, grad = exe.run(prog, scope, feeds, fetch)
+    found: list[Array] = exe.run(prog, scope, feeds, fetch)
+    value, grad = found
     assert (grad.shape, grad.dtype) == (value.shape, np.dtype("float64"))
-    direction: Array = np.random.default_rng(1).normal(size=value.shape)
+    direction = random_like(value)
     loops = PatchedPlace.of(prog.definition, path).loops
     for trips in itertools.product(*map(range, value.shape[:loops])):
         ends = list[float]()
         for sign in (STEP, -STEP):
-            new: Array = value + sign * direction
+            new = np.add(value, sign * direction)
             patch: dict[str, Any] = {path: br.patch(new, trips=trips) if loops else new}
             ends.append(float(exe.run(prog, scope, feeds, "loss", patch=patch)))
-        expected = float((grad * direction)[trips].sum())
+        expected = float(np.sum(np.multiply(grad, direction)[trips]))
         np.testing.assert_allclose((ends[0] - ends[1]) / (2 * STEP), expected, 1e-6, 1e-8)
 
 
