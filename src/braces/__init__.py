@@ -179,7 +179,7 @@ from braces.storage.parameters import (
     save_parameters as save_parameters,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _found_by_numpy()
 
 
