@@ -192,7 +192,7 @@ from braces.surgery.handles import Handle as Handle, Selection as Selection
 from braces.surgery.matches.alternatives import any_of as any_of
 from braces.surgery.matches.rewriting import pattern as pattern
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _found_by_numpy()
 _TRACERS[:] = _trace_onnx, _trace_jax
 
