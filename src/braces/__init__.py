@@ -47,11 +47,12 @@ from braces.errors import (
 from braces.exchange.jax.importer import from_jax as from_jax
 from braces.exchange.jax.trace_values import trace_jax as _trace_jax
 from braces.exchange.onnx.reader.importer import from_onnx as from_onnx
-from braces.exchange.onnx.runtime import trace_onnx as _trace_onnx
+from braces.exchange.onnx.trace_values import trace_onnx as _trace_onnx
 from braces.exchange.onnx.writer.exporter import to_onnx as to_onnx
 from braces.exchange.paddle.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch.importer import from_torch as from_torch
+from braces.exchange.torch.trace_values import trace_torch as _trace_torch
 from braces.frontend import (
     distributions as distributions,
     metrics as metrics,
@@ -194,7 +195,7 @@ from braces.surgery.matches.rewriting import pattern as pattern
 
 __version__ = "0.2.0"
 _found_by_numpy()
-_TRACERS[:] = _trace_onnx, _trace_jax
+_TRACERS[:] = _trace_onnx, _trace_torch, _trace_jax
 
 
 if not _typing.TYPE_CHECKING:  # type checkers resolve missing names themselves

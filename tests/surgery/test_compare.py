@@ -132,11 +132,104 @@ def test_tolerances_are_those_of_the_caller() -> None:
     assert 1e-5 < result.error < 2e-3
 
 
+def test_numbers_of_ended_batch_elements_are_no_difference() -> None:
+    """The two feeds differ in the padding only, and so do the values of ended elements."""
+    prog = model(train=True)
+    ended = np.arange(6)[None, :] >= FEED["lens"][:, None]
+    padded = {**FEED, "x": np.where(ended[..., None], np.float32("nan"), FEED["x"])}
+    pair = scopes(prog)
+    same = br.compare_values(prog, prog, pair, (FEED, padded))
+    assert not same
+    inner = [name for name in ("act", "cell") if name in str(prog)]
+    assert inner
+    assert same.matched > 0.9 * same.computed
+    for swap in (("tanh", "sin"), ("sigmoid", "exp")):
+        found = br.compare_values(prog, swapped(prog, *swap), pair, (FEED, padded))
+        assert found.first is not None
+        assert found.first.type == swap[0]
+        assert all(np.isfinite(value).all() for value in found.first.values.values())
+
+
+def test_differing_inputs_and_results_of_one_run_only_are_named() -> None:
+    a = br.parse("""program { data x: f32[n,4]  y: f32[n,4] = tanh(x=x)  z: f32[n,4] = exp(x=y)
+      return y, z }""")
+    b = br.parse("program { data x: f32[n,4]  y: f32[n,4] = tanh(x=x)  return y }")
+    found = br.compare_values(a, b, feed=({"x": X}, {"x": X + 1}))
+    assert (found.inputs, found.unpaired) == (("x",), ("z",))
+    assert "inputs of a without an equal one in b: `x`" in str(found)
+    assert "not compared, as only one run has them: `z`" in str(found)
+    assert br.compare_values(a, swapped(b, "tanh", "sin"), feed={"x": X}).inputs == ()
+
+
+def test_training_steps_with_renamed_results_compare_them_by_position() -> None:
+    def step(name: str, gain: float) -> br.Program:
+        with br.Program() as prog:
+            w = br.parameter("w", [4], init=0.5)
+            y = br.multiply(br.data("x", ["n", 4]) * w, gain, name=name)
+            prog.give(y.name)
+            br.optimizer.sgd(0.0).minimize(br.mean(y))
+        return prog
+
+    assert not br.compare_values(step("y", 1.0), step("z", 1.0), feed={"x": X})
+    found = br.compare_values(step("y", 1.0), step("z", 2.0), feed={"x": X})
+    assert "y" in [result.name for result in found.results]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "int64", "bool"])
+def test_values_of_each_dtype_are_compared(dtype: str) -> None:
+    def program(twice: bool) -> br.Program:
+        with br.Program() as prog:
+            x = br.data("x", ["n", 4], dtype)
+            other = br.logical_not if dtype == "bool" else br.negative
+            y = br.identity(x, name="y")
+            prog.give((other(y, name="z") if twice else br.identity(y, name="z")).name)
+        return prog
+
+    for values in (X, X[:0]):
+        feed = {"x": (values * 5).astype(program(True).infos["x"].type.dtype)}
+        assert not br.compare_values(program(True), program(True), feed=feed)
+        found = br.compare_values(program(False), program(True), feed=feed)
+        assert bool(found) == bool(values.size)
+    assert found.first is None
+
+
+def test_values_that_are_not_finite_are_equal_on_both_sides() -> None:
+    text = (
+        "program { data x: f32[n,4]  y: f32[n,4] = log(x=x)  z: f32[n,4] = exp(x=y) return z }"
+    )
+    prog = br.parse(text)
+    for value in (-1.0, 0.0, np.inf):
+        feed = {"x": np.full((2, 4), value, "float32")}
+        assert not br.compare_values(prog, br.parse(text), feed=feed)
+    found = br.compare_values(prog, swapped(prog, "log", "sqrt"), feed={"x": X * 0})
+    assert found.first is not None
+    assert found.first.type == "log"
+
+
 def test_saved_and_loaded_programs_and_passes_agree(tmp_path: Path) -> None:
     prog = model(train=True)
     prog.save(tmp_path / "p")
     assert not br.compare_values(prog, br.Program.load(tmp_path / "p"), scopes(prog), FEED)
     assert not br.compare_values(prog, br.passes.cse(prog), scopes(prog), FEED)
+
+
+PASSES = "canonicalize cse dce fission fuse_matmuls inline licm split_concat_matmul strip_mine"
+
+
+@pytest.mark.parametrize("name", PASSES.split())
+def test_programs_after_passes_agree_and_differences_in_them_are_found(name: str) -> None:
+    prog = model(train=True)
+    changed = getattr(br.passes, name)(prog)
+    assert not br.compare_values(prog, changed, scopes(prog), FEED)
+    found = br.compare_values(prog, swapped(changed, "tanh", "sin"), scopes(prog), FEED)
+    assert found.first is not None
+    assert (found.first.type, found.first.iteration) == ("tanh", (0,))
+
+
+def test_random_draws_of_one_seed_are_equal() -> None:
+    prog = model(train=True, rate=0.5)
+    for seed in (None, 3):
+        assert not br.compare_values(prog, br.parse(str(prog)), scopes(prog), FEED, seed=seed)
 
 
 # ---- other systems ---------------------------------------------------------------------------
@@ -231,6 +324,22 @@ def test_bad_input_is_refused() -> None:
         br.compare_values(prog, 5, feed={"x": X})
     with pytest.raises(br.ProgramError, match="expected a program for `a`"):
         br.compare_values(5, prog, feed={"x": X})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(br.ProgramError, match="expected a pair for `feed`, got a tuple of 3"):
+        br.compare_values(prog, prog, feed=({"x": X},) * 3)
+    with pytest.raises(br.ProgramError, match="expected a mapping for `feed`"):
+        br.compare_values(prog, prog, feed=[X])
+    with pytest.raises(br.ProgramError, match="expected a scope or a mapping"):
+        br.compare_values(prog, prog, 5, {"x": X})
+    with pytest.raises(br.ProgramError, match="`rtol` of at least 0, got -1"):
+        br.compare_values(prog, prog, feed={"x": X}, rtol=-1)
+    with pytest.raises(br.FeedError, match="unknown feeds: z"):
+        br.compare_values(prog, prog, feed={"x": X, "z": X})
+    ends = [
+        br.parse(f"program {{ data x: f32[n,4]  {n}: f32[n,4] = tanh(x=x) {r} }}")
+        for n, r in (("y", "return y"), ("z", "state s: f32[]"))
+    ]
+    with pytest.raises(br.ProgramError, match="no results to compare"):
+        br.compare_values(*ends, feed={"x": X})
     bare = br.parse("program { data x: f32[n]  y: f32[n] = tanh(x=x) }")
     with pytest.raises(br.ProgramError, match="no results to compare"):
         br.compare_values(bare, bare, feed={"x": X[0]})

@@ -5,4 +5,9 @@ as `Event`s in order. It returns `None` for models of other systems.
 """
 
 from braces.surgery.compare import ForeignTracer as ForeignTracer
-from braces.surgery.value_trace import Event as Event, Key as Key, Trace as Trace
+from braces.surgery.comparison.value_trace import (
+    NEXT as NEXT,
+    Event as Event,
+    Key as Key,
+    Trace as Trace,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,12 +11,15 @@ import numpy as np
 from braces.builder.builder import Builder
 from braces.ir.paths import label_without_number
 from braces.ir.records import Op
-from braces.ir.views import LoopView, view_of
+from braces.ir.views import LoopView, PartitionView, view_of
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 
+Array: TypeAlias = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[str, str]
 """A value of a run: the path of its block with iterations, and its name."""
+NEXT = "next value of "
+"""The prefix of the results that are updates of variables."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,24 @@ class Trace:
         values: The arrays by key; inputs and parameters too, lists not.
         events: The runs of operators, in order.
         results: The results by name.
+        cleared: The arrays that have numbers of other batch elements than those of their case,
+            with zeros there. Such numbers do not reach any result.
     """
 
     system: str
-    values: dict[Key, np.ndarray[Any, Any]] = field(default_factory=dict[Key, Any])
+    values: dict[Key, Array] = field(default_factory=dict[Key, Any])
     events: list[Event] = field(default_factory=list[Event])
     results: dict[str, Key] = field(default_factory=dict[str, Key])
+    cleared: dict[Key, Array] = field(default_factory=dict[Key, Any])
+
+    def compared(self, key: Key) -> Array | None:
+        """Return the array of a key for comparison; `None` for a list."""
+        return self.cleared.get(key, self.values.get(key))
+
+    def compared_values(self) -> Iterator[tuple[Key, Array]]:
+        """Yield all arrays for comparison; those with numbers to clear in both forms."""
+        yield from self.values.items()
+        yield from self.cleared.items()
 
 
 def trace_program(
@@ -87,8 +102,10 @@ def trace_program(
             raw = variable.raw if variable is not None and variable.initialized else None
             if hasattr(raw, "shape"):
                 trace.values[path, name] = np.asarray(raw)
-    _Events(trace, list(executor.step_scopes)).record(seen)
-    updated = {f"next value of {name}": value for name, value in program.updates.items()}
+    events = _Events(trace, list(executor.step_scopes))
+    events.record(seen)
+    events.clear(seen)
+    updated = {f"{NEXT}{name}": value for name, value in program.updates.items()}
     names = {**{name: name for name in fetch}, **updated}
     trace.results = {name: ("", value) for name, value in names.items()}
     return trace
@@ -129,6 +146,38 @@ class _Events:
                 bool(op.bodies()),
             )
             self.trace.events.append(event)
+
+    def clear(self, seen: Sequence[tuple[str, Op]]) -> None:
+        """Add the values of batch elements that a case of a row-wise branch does not have.
+
+        A loop with `lengths` computes every iteration for the whole batch, in such a case.
+        """
+        masks = dict[str, Array]()
+        for path, op in seen:
+            view = view_of(op) if op.bodies() else None
+            if isinstance(view, PartitionView):
+                masks |= self._masks(path, op, view)
+        around = {path: self._around(path, masks) for path in self.parents}
+        for key, value in self.trace.values.items():
+            for mask in around.get(key[0], ()):
+                if value.ndim and value.shape[0] == mask.size:
+                    self.trace.cleared[key] = cleared(self.trace.cleared.get(key, value), mask)
+
+    def _masks(self, path: str, op: Op, view: PartitionView) -> Iterator[tuple[str, Array]]:
+        """Yield the path and the mask of each case that ran for other batch elements too."""
+        for inner, label, _ in self._blocks(path, op):
+            valid = view.cases[list(op.bodies()).index(label)].valid
+            mask = self.trace.values.get((inner, valid))
+            if mask is not None and not mask.all():
+                yield inner, mask
+
+    def _around(self, path: str, masks: Mapping[str, Array]) -> list[Array]:
+        """Return the masks of a block and of those around it."""
+        found_masks = list[Array]()
+        while path and masks:
+            found_masks += [masks[path]] if path in masks else []
+            path = self.parents.get(path, "")
+        return found_masks
 
     def key(self, path: str, name: str) -> Key:
         """Return the key of a name that is visible in a block."""
@@ -174,6 +223,11 @@ class _Events:
             own = (number,) if isinstance(view_of(op), LoopView) else ()
             places[inner] = f"{block}/{op.name}/{label}".lstrip("/"), iteration + own
         return places
+
+
+def cleared(value: Array, mask: Array) -> Array:
+    """Return an array with zeros in the batch elements that a mask does not have."""
+    return np.where(mask.reshape(-1, *[1] * (value.ndim - 1)), value, np.zeros_like(value))
 
 
 def _parents(paths: Sequence[str]) -> dict[str, str]:

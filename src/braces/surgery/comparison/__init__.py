@@ -1,0 +1,1 @@
+"""Traces of runs, and their comparison by content."""
