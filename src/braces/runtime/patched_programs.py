@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -34,47 +34,68 @@ class PatchedPrograms:
     """
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Builder, tuple[Any, OrderedDict[Any, Any]]]
-        self._known = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Builder, _Known] = WeakKeyDictionary()
 
     def find(
-        self, program: Builder, feed: Any, patch: Any, fetches: Iterable[str]
+        self, program: Builder, feed: Any, patch: Any, fetches: tuple[str, ...]
     ) -> tuple[Builder, Any]:
         """Return the patched program, and the feed with the data of the patches.
 
         Raises:
             BracesError: If a patch is invalid, or its place was differentiated.
         """
-        requests = read_patches(
-            program.definition, patch, sizes_of_feed(program.definition, feed)
-        )
+        known = self._known.get(program)
+        if known is None or known.version != program.version:
+            known = self._known[program] = _Known(program.version)
+        sizes = sizes_of_feed(program.definition, feed)
+        requests = read_patches(program.definition, patch, sizes, known.places)
         if not requests:
             return program, feed
-        replacing = [request.replacing for request in requests]
-        patched, names = self._patched(program, replacing, tuple(fetches))
+        built = known.built(program, [request.replacing for request in requests])
+        if fetches not in built.checked:
+            places = [request.replacing.place for request in requests]
+            check_underived(program, places, fetches)
+            built.checked.add(fetches)
         feed = dict(feed or {})
-        for request, fed in zip(requests, names, strict=True):
-            feed |= request.fed(fed)
-        return patched, feed
+        for request, names in zip(requests, built.names, strict=True):
+            feed |= request.fed(names)
+        return built.program, feed
 
-    def _patched(
-        self, program: Builder, patches: Sequence[Replacing], fetches: tuple[str, ...]
-    ) -> tuple[Builder, list[FedNames]]:
-        version, known = self._known.get(program, (None, OrderedDict[Any, Any]()))
-        if version != program.version:
-            known = OrderedDict[Any, Any]()
-            self._known[program] = program.version, known
+
+@dataclass(frozen=True)
+class _Built:
+    """A patched program.
+
+    Attributes:
+        patches: The replacements; a key may have the identity of a function of theirs.
+        program: The program.
+        names: The data of each patch.
+        checked: The fetches with which no derivative of a patched value is computed.
+    """
+
+    patches: Sequence[Replacing]
+    program: Builder
+    names: list[FedNames]
+    checked: set[tuple[str, ...]] = field(default_factory=set["tuple[str, ...]"])
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The places and the patched programs of one version of a program."""
+
+    version: tuple[int, int]
+    places: dict[str, PatchedPlace] = field(default_factory=dict[str, PatchedPlace])
+    programs: OrderedDict[Any, _Built] = field(default_factory=OrderedDict[Any, _Built])
+
+    def built(self, program: Builder, patches: Sequence[Replacing]) -> _Built:
+        """Return the program with these patches; build it on a cache miss."""
         key = tuple(patch.key for patch in patches)
-        if (entry := known.get(key)) is None:
-            entry = known[key] = (*build_patched(program, patches), set[tuple[str, ...]]())
-        patched, names, checked = entry
-        if fetches not in checked:
-            check_underived(program, [patch.place for patch in patches], fetches)
-            checked.add(fetches)
-        known.move_to_end(key)
-        if len(known) > MAX_PATCHED:
-            known.popitem(last=False)
-        return patched, names
+        if key not in self.programs:
+            self.programs[key] = _Built(patches, *build_patched(program, patches))
+        self.programs.move_to_end(key)
+        if len(self.programs) > MAX_PATCHED:
+            self.programs.popitem(last=False)
+        return self.programs[key]
 
 
 @dataclass(frozen=True)
@@ -95,7 +116,7 @@ class Patched(Generic[P]):
 
 def patch_program(program: P, patches: Any) -> Patched[P]:
     """Return a program in which inner values are replaced; see `Program.patch`."""
-    requests = read_patches(program.definition, patches, {})
+    requests = read_patches(program.definition, patches, {}, {})
     _refuse_derived(
         DerivedPlaces.of(program), [request.replacing.place for request in requests]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from braces.dims import Shape, Size
 from braces.dtypes import TensorType
@@ -93,12 +94,12 @@ class PatchedPlace:
         op = self.block.owner if self.op is None else self.op
         return f"`{self.path}`" + (f", {op.source}" if op is not None and op.source else "")
 
-    @property
+    @cached_property
     def steps(self) -> list[EntryStep]:
         """The constructs around, outermost first."""
         return constructs(self.block)
 
-    @property
+    @cached_property
     def loops(self) -> int:
         """The number of loops around."""
         return sum(isinstance(step.view, LoopView) for step in self.steps)
@@ -125,7 +126,7 @@ class PatchedPlace:
         self._check_sizes(full, steps)
         return FedLayout(TensorType(self.type.dtype, full), steps)
 
-    @property
+    @cached_property
     def trips(self) -> tuple[Size | None, ...]:
         """The trip counts of the loops around, outermost first; `None` if data-dependent."""
         _, steps = route(self.steps, (), stacked=True, batched=False)

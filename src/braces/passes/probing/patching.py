@@ -12,7 +12,7 @@ read the name of before. A function replaces the fed value by operators at this 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
@@ -56,7 +56,9 @@ class Replacing:
     def key(self) -> tuple[Any, ...]:
         """The facts on which the patched program depends."""
         type_ = None if self.layout is None else self.layout.type
-        return self.place.path, type_, self.function, self.count
+        function = self.function
+        known = function if isinstance(function, Hashable) else id(function)
+        return self.place.path, type_, known, self.count
 
 
 @dataclass(frozen=True)

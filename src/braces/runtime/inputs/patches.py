@@ -41,13 +41,16 @@ class RequestedPatch:
         return {name: value for name, value in items.items() if name}
 
 
-def read_patches(program: ProgramDef, patches: Any, sizes: Sizes) -> list[RequestedPatch]:
+def read_patches(
+    program: ProgramDef, patches: Any, sizes: Sizes, places: dict[str, PatchedPlace]
+) -> list[RequestedPatch]:
     """Return the patches of a run, in the order of the program's paths.
 
     Args:
         program: The program.
         patches: Paths, handles or variables, with values, functions or patches.
         sizes: The named dimensions that are known; patches bind others.
+        places: Cache of the places of the program, by path.
 
     Raises:
         UnknownNameError: If a path does not exist.
@@ -59,10 +62,12 @@ def read_patches(program: ProgramDef, patches: Any, sizes: Sizes) -> list[Reques
             f"expected a dict for patch, got {patches!r:.80}.",
             fix='Pass patch={"loop_0/body/act": value}.',
         )
-    requests = [
-        _request(PatchedPlace.of(program, _path(program, key)), as_patch(value), sizes)
-        for key, value in patches.items()
-    ]
+    requests = list[RequestedPatch]()
+    for key, value in patches.items():
+        path = _path(program, key)
+        if path not in places:
+            places[path] = PatchedPlace.of(program, path)
+        requests.append(_request(places[path], as_patch(value), sizes))
     paths = [request.replacing.place.path for request in requests]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
