@@ -155,6 +155,16 @@ def _path_fix(path: str, paths: list[str], deeper: list[str]) -> str:
     return suggest(path, beside if close_names(path, beside) else paths)
 
 
+def fix_by_probe(program: ProgramDef, name: str) -> str | None:
+    """Return the fix for a name or path of a variable of an inner block; `None` for others."""
+    variables = everything(Place.main(program), VARIABLE)
+    paths = (located.path for located in variables if located.place.outer is not None)
+    path = next((path for path in paths if f"/{path}".endswith(f"/{name}")), None)
+    if path is None:
+        return None
+    return f"It is in an inner block: prog.probe({path!r}) makes it one of the main block."
+
+
 def everything(main: Place, kind: str | None = None) -> Iterator[Located]:
     """Yield all operators, variables and blocks of a program, block by block."""
     for place in main.walk():

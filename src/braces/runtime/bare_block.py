@@ -11,6 +11,7 @@ from braces.builder.var import Var
 from braces.dims import Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest
+from braces.ir.paths import fix_by_probe
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import resolve_body
 from braces.lower.interrupt.deadline import CancellationToken
@@ -60,7 +61,8 @@ class BlockRunner:
         for name in names:
             if name not in known:
                 raise UnknownNameError(
-                    f"unknown variable `{name}` of the block.", fix=suggest(name, known)
+                    f"unknown variable `{name}` of the block.",
+                    fix=fix_by_probe(ProgramDef(self.body, {}), name) or suggest(name, known),
                 )
         values = self._run(names, scope, device)
         scope.put_all(names, values)

@@ -51,15 +51,15 @@ class PatchedPrograms:
         requests = read_patches(program.definition, patch, sizes, known.places)
         if not requests:
             return program, feed
-        built = known.built(program, [request.replacing for request in requests])
-        if fetches not in built.checked:
+        entry = known.find_or_build(program, [request.replacing for request in requests])
+        if fetches not in entry.checked:
             places = [request.replacing.place for request in requests]
             check_underived(program, places, fetches)
-            built.checked.add(fetches)
+            entry.checked.add(fetches)
         feed = dict(feed or {})
-        for request, names in zip(requests, built.names, strict=True):
+        for request, names in zip(requests, entry.names, strict=True):
             feed |= request.fed(names)
-        return built.program, feed
+        return entry.program, feed
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Known:
     places: dict[str, PatchedPlace] = field(default_factory=dict[str, PatchedPlace])
     programs: OrderedDict[Any, _Built] = field(default_factory=OrderedDict[Any, _Built])
 
-    def built(self, program: Builder, patches: Sequence[Replacing]) -> _Built:
+    def find_or_build(self, program: Builder, patches: Sequence[Replacing]) -> _Built:
         """Return the program with these patches; build it on a cache miss."""
         key = tuple(patch.key for patch in patches)
         if key not in self.programs:

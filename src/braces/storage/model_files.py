@@ -90,8 +90,8 @@ def save_model(
         program: The program, with or without updates.
         scope: The scope of persistable variables.
         feeds: The feeds of `predict`: variables or their names.
-        fetches: The fetches of `predict`: variables or names, or a dict that names them; with a
-            dict, a run returns a dict, also for one entry.
+        fetches: The fetches of `predict`: variables, names or paths of inner values, or a dict
+            that names them; with a dict, a run returns a dict, also for one entry.
         programs: More programs by name, each with its feeds and fetches. A metric that needs
             other data than its feeds is left out. An entry `train` sets the feeds and fetches
             of training, as `{"train": (program, ["x", "y"], [loss])}`.
@@ -156,6 +156,7 @@ def _checked_entry(program: Program, feeds: Sequence[Any], fetches: Any) -> Name
     fed = tuple(feed_.name if isinstance(feed_, Var | VarInfo) else feed_ for feed_ in feeds)
     whole = without_unfed_counts(program.definition, fed)
     plan = Plan.of(whole, named.values())
+    named = dict(zip(named, plan.wanted, strict=True))  # inner values become those of block 0
     _check_feeds(fed, plan)
     has_new_vars = (
         not plan.definition.main.vars.keys() <= program.infos.keys()

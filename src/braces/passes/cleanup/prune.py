@@ -23,6 +23,7 @@ from braces.builder.builder import Builder
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
+from braces.ir.paths import fix_by_probe
 from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions, names_bound_by
@@ -199,6 +200,6 @@ def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef
         if name not in whole.main.vars:
             raise UnknownNameError(
                 f"unknown variable `{name}` in the main block.",
-                fix=suggest(name, whole.main.vars),
+                fix=fix_by_probe(whole, name) or suggest(name, whole.main.vars),
             )
     return names, whole
