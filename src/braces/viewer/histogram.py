@@ -45,7 +45,7 @@ def histogram_svg(summary: Summary) -> str:
     """Return the bars of a histogram of the finite numbers, with counts as tooltips."""
     if not summary.finite.size:
         return ""
-    counts, edges = _bin_counts(summary)
+    counts, edges = bin_counts(summary)
     width, room = (WIDTH - LEFT - RIGHT) / len(counts), HEIGHT - TOP - BELOW
     bars = "".join(
         f'<rect x="{LEFT + i * width:.1f}" y="{HEIGHT - BELOW - height:.1f}" '
@@ -57,13 +57,13 @@ def histogram_svg(summary: Summary) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(counts, edges)}{bars}</svg>'
 
 
-def _bin_counts(summary: Summary) -> tuple[Any, Any]:
+def bin_counts(summary: Summary, bins: int = BINS) -> tuple[Any, Any]:
     """Return counts and edges of bins; very large numbers are scaled to avoid overflow."""
     finite, factor = summary.finite, 1.0
     if np.abs(finite).max() > np.finfo(np.float64).max / 4:
         finite, factor = finite / 4, 4.0
     try:
-        counts, edges = np.histogram(finite, BINS)
+        counts, edges = np.histogram(finite, bins)
     except ValueError:  # too close together for that many bins
         counts, edges = np.histogram(finite, 1)
     with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -79,13 +79,26 @@ def page(
     curve: Curve | None = None,
     values: Groups = NOTHING,
     above: str = "",
+    more_styles: Sequence[str] = (),
+    more_scripts: Sequence[str] = (),
+    connects: bool = False,
 ) -> str:
-    """Return the whole page around its content; `above` is HTML that precedes it."""
-    style = "".join(map(asset, STYLES))
-    script = "".join(map(asset, SCRIPTS))
+    """Return the whole page around its content.
+
+    Args:
+        content: The data of the page.
+        curve: Measures by epoch.
+        values: Arrays by name, in groups.
+        above: HTML that precedes the program.
+        more_styles: Style sheets that follow those of the page.
+        more_scripts: Scripts that follow those of the page.
+        connects: Whether scripts may connect to the server of the page.
+    """
+    style = "".join((*map(asset, STYLES), *more_styles))
+    script = "".join((*map(asset, SCRIPTS), *more_scripts))
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "worker-src blob:"
+        "worker-src blob:" + ("; connect-src 'self'" if connects else "")
     )
     parts = {
         "{{title}}": html.escape(content["title"]),

@@ -32,6 +32,43 @@ Listener = Callable[[str, Op, Mapping[str, Any]], None]
 """Called after each operator with the path of its block, the operator, and its outputs."""
 
 
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """The beginning of a run of a block.
+
+    Attributes:
+        path: The path of the block with iterations, as `loop_0/body[2]`; empty for block 0.
+        outer: The path of the enclosing block, likewise.
+        op: The operator that owns the block; `None` for block 0.
+        label: The label of the block in its owner.
+        iteration: The number of earlier runs of the block in this run of its owner.
+        arguments: The values of its parameters by name; for block 0, of data and states.
+    """
+
+    path: str
+    outer: str
+    op: Op | None
+    label: str
+    iteration: int
+    arguments: Mapping[str, Any]
+
+
+class BlockListener:
+    """A listener that also observes the beginning of blocks, and failing operators."""
+
+    def __call__(self, path: str, op: Op, values: Mapping[str, Any]) -> None:
+        """Observe an operator that has run, as a `Listener`."""
+        raise NotImplementedError
+
+    def enter(self, entry: BlockEntry) -> None:
+        """Observe a block that begins to run."""
+        raise NotImplementedError
+
+    def fail(self, path: str, op: Op) -> None:
+        """Observe an operator that raises an error; its owners follow, the innermost first."""
+        raise NotImplementedError
+
+
 @final
 class BlockOpPlan:
     """Plan of an operator that owns blocks, prepared once for all runs.
@@ -145,6 +182,7 @@ class Interpreter:
         constants: The results of small operators without inputs.
         clock: Measures the time of each operator, if a profile is recorded.
         unwatched: Whether no listener, check or profiler observes single operators.
+        observers: The listeners that observe the beginning of blocks, too.
     """
 
     sizes: Sizes
@@ -160,6 +198,7 @@ class Interpreter:
     def __post_init__(self) -> None:
         looks = bool(self.listeners) or self.check_nan
         self.unwatched = not looks and self.step_scopes is None and self.clock is None
+        self.observers = [x for x in self.listeners if isinstance(x, BlockListener)]
 
     def run(self, script: BlockPlan, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains their results that may be read later."""
@@ -187,6 +226,8 @@ class Interpreter:
                 if check_nan:
                     refuse_nan(step.op, env)
             except BracesError as error:
+                for observer in self.observers:
+                    observer.fail(path, step.op)
                 raise error.located(describe_location(path, step.op)) from error.__cause__
             except RuntimeError as error:
                 if not is_out_of_memory(error):
@@ -201,6 +242,11 @@ class Interpreter:
         bound = {name: env[name] for name in op.binds() if name not in before}
         for listener in self.listeners:
             listener(path, op, bound)
+
+    def announce(self, entry: BlockEntry) -> None:
+        """Call the listeners that observe the beginning of blocks."""
+        for observer in self.observers:
+            observer.enter(entry)
 
     def enter(self, path: str, outer: str) -> None:
         """Create the scope of a block inside that of the outer block, if scopes are kept."""
@@ -283,7 +329,10 @@ class OpFrame:
         number = "" if label.endswith("]") else f"[{trip}]"
         here = f"{self.path}/{self.op.name}/{label}{number}".lstrip("/")
         env = {name: self.env[name] for name in self.owner.captures}
-        env.update(zip(body.params, arguments, strict=True))
+        bound = dict(zip(body.params, arguments, strict=True))
+        env |= bound
+        if interpreter.observers:
+            interpreter.announce(BlockEntry(here, self.path, self.op, label, trip, bound))
         script = self.owner.script(label, body)
         if interpreter.step_scopes is None:
             interpreter.run(script, env, here)

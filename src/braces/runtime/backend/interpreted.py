@@ -14,7 +14,7 @@ from braces.define.core.jax_settings import braces_jax_settings
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
 from braces.lower.cache.persistent_cache import get_persistent_cache
-from braces.lower.interpret.interpreter import BlockPlan, Interpreter
+from braces.lower.interpret.interpreter import BlockEntry, BlockPlan, Interpreter
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes
@@ -103,6 +103,7 @@ def interpret(
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)
         if clock is not None:
             clock.begin(env.values())
+        interpreter.announce(BlockEntry("", "", None, "", 0, dict(env)))
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}

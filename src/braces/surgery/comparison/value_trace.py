@@ -85,7 +85,7 @@ def trace_program(
 ) -> Trace:
     """Return the trace of a run by the interpreter; the scope is not changed."""
     executor, seen = Executor(mode="interpret", passes=()), list[tuple[str, Op]]()
-    copied = _copied(program, scope)
+    copied = copy_states(program, scope)
     executor.run(
         program,
         copied,
@@ -111,7 +111,7 @@ def trace_program(
     return trace
 
 
-def _copied(program: Builder, scope: Scope) -> Scope:
+def copy_states(program: Builder, scope: Scope) -> Scope:
     """Return a new scope with the values of the program's variables."""
     copied = Scope()
     for info in program.persistable_infos:

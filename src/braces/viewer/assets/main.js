@@ -58,7 +58,7 @@ function onClick({ target }) {
 
 function onKey(event) {
   const { key, target } = event;
-  if (key === "/" && target !== field) event.preventDefault(), field.focus();
+  if (key === "/" && !target.closest("input")) event.preventDefault(), field.focus();
   if ((key !== "Enter" && key !== " ") || !picture.contains(target)) return;
   event.preventDefault();
   if (target.dataset.toggle) toggle(target.dataset.toggle).then(() => focusOn(target.dataset.toggle));
@@ -123,4 +123,4 @@ $(".save").addEventListener("click", savePicture);
 $(".in").addEventListener("click", () => enlarge(1.25));
 $(".out").addEventListener("click", () => enlarge(0.8));
 $(".fit").addEventListener("click", fit);
-begin();
+const begun = begin();

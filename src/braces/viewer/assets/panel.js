@@ -1,6 +1,9 @@
 // The panel beside: all about the operator, the variable or the program that was clicked.
 
 const panel = $("aside");
+const extras = []; // functions of other scripts: {block, op}, {key} or {} -> elements for the panel
+
+const extrasOf = (shown) => extras.flatMap((extra) => extra(shown));
 
 function nameSpan(block, name) {
   const span = make("span", "name", name);
@@ -39,6 +42,7 @@ function showOp(number, index) {
   const op = blocks[number].ops[index];
   const parts = [breadcrumb(number), make("h2", "", op.t), make("p", "sub", pathText(number, op.n))];
   if (op.s) parts.push(make("p", "source", op.s));
+  parts.push(...extrasOf({ block: number, op: index }));
   if (named(op.i).length) parts.push(section("Inputs", slotTable(number, op.i)));
   if (named(op.o).length) parts.push(section("Outputs", slotTable(number, op.o)));
   if (Object.keys(op.a).length) parts.push(section("Attributes", table(Object.entries(op.a))));
@@ -59,6 +63,7 @@ function showVar(key) {
   };
   const parts = [owner === "?" ? "" : breadcrumb(Number(owner)), make("h2", "", name), make("p", "sub", declared[0])];
   parts.push(make("p", "", declared[1] + (declared[2] ? ", trainable" : "")));
+  if (owner !== "?") parts.push(...extrasOf({ key }));
   parts.push(section("Made by", made ? make("p", "", ...describe(made)) : make("p", "hint", "the enclosing block")));
   parts.push(section(`Read by ${read.length}`, table(read.slice(0, 200).map((place) => [describe(place), place.slot]))));
   panel.replaceChildren(...parts);
@@ -75,7 +80,7 @@ function showProgram() {
   count(content.programs[0].block);
   const common = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 30);
   const parameters = Object.keys(main.vars).filter((name) => main.vars[name][1] === "parameter");
-  const parts = [make("p", "hint", "Click an operator or a name.")];
+  const parts = [make("p", "hint", "Click an operator or a name."), ...extrasOf({})];
   const marked = highlighted();
   if (marked.length) {
     const rows = marked.slice(0, 200).map((found) => [link(found, pathText(found.block, found.name))]);

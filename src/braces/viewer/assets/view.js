@@ -15,6 +15,8 @@ let zoom = 1;
 let isFitted = true; // until somebody zooms, a picture is as large as fits the stage's width
 let asked = 0; // how often a picture was wanted; an answer to an old wish is dropped
 
+const afterDrawing = []; // functions of other scripts that mark boxes
+
 const isOpen = (id) => open.has(id);
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -88,6 +90,7 @@ function put(layout, anchor) {
   const after = places.get(anchor);
   if (before && after) stage.scrollTo(after.x * zoom - left, after.y * zoom - top);
   highlight();
+  afterDrawing.forEach((mark) => mark());
 }
 
 function say(text) {
