@@ -53,6 +53,10 @@ class LazyModule(ModuleType):
 
 ray: Any = LazyModule("ray", extra="ray")
 ray_strategies: Any = LazyModule("ray.util.scheduling_strategies", extra="ray")
+starlette_applications: Any = LazyModule("starlette.applications", extra="debug")
+starlette_responses: Any = LazyModule("starlette.responses", extra="debug")
+starlette_routing: Any = LazyModule("starlette.routing", extra="debug")
+uvicorn: Any = LazyModule("uvicorn", extra="debug")
 sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="scikit-learn")
 
 if TYPE_CHECKING:
@@ -111,5 +115,7 @@ __all__ = [
     "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
     "distributed", "extend", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "layouts",
     "mlir", "onnx", "onnxruntime", "optax", "partitioning", "ray", "ray_strategies",
-    "rich_table", "rich_text", "sklearn_datasets", "tracing", "xla_bridge", "xla_metadata",
+    "rich_table", "rich_text", "sklearn_datasets", "starlette_applications",
+    "starlette_responses", "starlette_routing", "tracing", "uvicorn", "xla_bridge",
+    "xla_metadata",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from braces.passes.core.untrusted_input import complete_and_verify, op_modules, 
 from braces.passes.training.freeze import freeze_parameters
 from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
+from braces.program.debuggable import Debuggable
 from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
 from braces.program.searchable import Searchable
@@ -39,7 +40,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(InnerValues, Searchable, hints.Hinted):
+class Program(Debuggable, InnerValues, Searchable, hints.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has

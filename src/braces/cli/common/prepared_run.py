@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,18 @@ class PreparedRun:
         return copy
 
 
-def prepare_run(file: str, options: Namespace) -> PreparedRun:
+def prepare_run(
+    file: str,
+    options: Namespace,
+    default: Callable[[Program], Sequence[str]] | None = None,
+) -> PreparedRun:
     """Load a program or model, and initialize its variables.
+
+    Args:
+        file: The file.
+        options: The options of the run.
+        default: Returns the fetches of a program without results, which may be none; without
+            it such a program is refused.
 
     Raises:
         BracesError: If the file, the parameters or the fetches do not match.
@@ -90,7 +100,9 @@ def prepare_run(file: str, options: Namespace) -> PreparedRun:
     picked, scope = select_program(content, options.program), load_stored_scope(file, content)
     program, fetch_vars = picked.program, {name: picked.variable(name) for name in fetches}
     fetch_vars = fetch_vars or dict(picked.gives)
-    if not fetch_vars:
+    if not fetch_vars and default is not None:
+        fetch_vars = {name: name for name in default(program)}
+    elif not fetch_vars:
         raise ProgramError(
             "no variable is fetched.", fix=f"Pass --fetch NAME; {_last_variables(program)}"
         )

@@ -1,0 +1,1 @@
+"""Debugger of programs: recorded runs, stepping, breakpoints, slices, and their page."""

@@ -1,0 +1,1 @@
+"""The page of the debugger, live and as a file."""

@@ -1,0 +1,1 @@
+"""Recorded runs: numbers of operators, measures of values, tables, data flow."""

@@ -1,0 +1,1 @@
+"""Runs that stop: conditions, breakpoints, steps."""
