@@ -15,7 +15,6 @@ import numpy as np
 from braces.debugger.recorded.measures import Array, Measure, as_array, histogram, measure_any
 from braces.debugger.recorded.sites import Site, Sites, VariableKey
 from braces.errors import ProgramError, UnknownNameError
-from braces.ir.paths import numbered_label
 from braces.ir.views import PartitionView, view_of
 
 MEMORY_BYTES = 256_000_000
@@ -237,8 +236,8 @@ class Recording:
         for inner in self._around(run):
             place = self.sites.places[self.runs[inner].block]
             assert place.owner is not None
-            label = numbered_label(place.label, self.runs[inner].iteration)
-            parts = [place.owner.name, label, *parts]
+            number = "" if place.label.endswith("]") else f"[{self.runs[inner].iteration}]"
+            parts = [place.owner.name, f"{place.label}{number}", *parts]
         return "/".join(parts)
 
     def latest(self) -> tuple[Site, int] | None:

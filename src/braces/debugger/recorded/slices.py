@@ -1,8 +1,8 @@
 """Slices: the values that a value depends on, and those that depend on it, in all blocks.
 
 An edge leads from a variable to one that is computed from it. Variables are those of the
-program, so a slice holds for all iterations; the kind of an edge says which run of a block the
-value comes from.
+program, so a slice holds for all iterations. The kind of an edge determines the run of a block
+in which the source is read.
 """
 
 from __future__ import annotations
