@@ -30,7 +30,7 @@ from braces.runtime.executor import Executor
 from braces.runtime.inputs.feeds import check_order
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
-from braces.surgery.value_trace import copy_states
+from braces.surgery.comparison.value_trace import copy_states
 
 _WAIT_S = 1.0
 """The time between two looks for Ctrl-C, which a wait without end would defer on Windows."""
