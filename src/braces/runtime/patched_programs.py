@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -85,17 +84,18 @@ class _Known:
 
     version: tuple[int, int]
     places: dict[str, PatchedPlace] = field(default_factory=dict[str, PatchedPlace])
-    programs: OrderedDict[Any, _Built] = field(default_factory=OrderedDict[Any, _Built])
+    programs: dict[Any, _Built] = field(default_factory=dict[Any, _Built])
 
     def find_or_build(self, program: Builder, patches: Sequence[Replacing]) -> _Built:
         """Return the program with these patches; build it on a cache miss."""
         key = tuple(patch.key for patch in patches)
-        if key not in self.programs:
-            self.programs[key] = _Built(patches, *build_patched(program, patches))
-        self.programs.move_to_end(key)
+        entry = self.programs.pop(key, None)
+        if entry is None:
+            entry = _Built(patches, *build_patched(program, patches))
+        self.programs[key] = entry
         if len(self.programs) > MAX_PATCHED:
-            self.programs.popitem(last=False)
-        return self.programs[key]
+            self.programs.pop(next(iter(self.programs)), None)
+        return entry
 
 
 @dataclass(frozen=True)

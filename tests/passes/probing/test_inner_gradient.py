@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 
 import braces as br
 from braces.passes.probing.patched_place import PatchedPlace
-from tests.passes.probing.kept_scopes import INTERPRETER
+from tests.passes.probing.kept_scopes import INTERPRETER, inner_paths
 from tests.passes.probing.test_probe import COMPILER
+from tests.random_programs.agree import scope_of
+from tests.random_programs.generate import feeds_of, generate
 
 pytestmark = pytest.mark.unoptimized
 BOTH = (INTERPRETER, COMPILER)
@@ -102,6 +106,44 @@ def test_gradients_by_values_of_all_constructs_are_differences() -> None:
     assert len(set(paths)) == 7
     for path in paths:
         check_gradient(prog, path, feed(), INTERPRETER)
+
+
+def random_paths(seed: int) -> tuple[br.Program, list[str], br.Scope, dict[str, Any]]:
+    """A random program with a loss, and the paths of its inner values in random order."""
+    made, feeds = generate(seed, 4), feeds_of(seed)
+    prog = made.program
+    with prog:
+        br.sum(br.cast(made.result, "float32"), name="loss")
+    paths = inner_paths(prog)
+    random.Random(seed).shuffle(paths)
+    return prog, paths, scope_of(feeds), {n: v for n, v in feeds.items() if n in prog.feeds}
+
+
+def test_gradients_in_random_programs_are_differences() -> None:
+    compared = 0
+    for seed in (1, 9, 12, 17):
+        prog, paths, scope, data = random_paths(seed)
+        for path in paths[:12]:
+            fetch, run = [path, br.grad_of("loss", path)], partial(INTERPRETER.run, prog, scope)
+            try:
+                value, grad = run(data, fetch, seed=1)
+            except br.BracesError:
+                continue
+            assert grad.shape == value.shape
+            direction = random_like(value).astype(value.dtype)
+            loops = PatchedPlace.of(prog.definition, path).loops
+            for trips in np.ndindex(value.shape[:loops]):
+                ends = [
+                    float(run(data, "loss", patch={path: patched}, seed=1))
+                    for patched in (
+                        br.patch(value + sign * direction, trips=trips or None)
+                        for sign in (1e-2, -1e-2)
+                    )
+                ]
+                expected = float(np.sum((grad * direction)[trips]))
+                np.testing.assert_allclose((ends[0] - ends[1]) / 2e-2, expected, 2e-2, 2e-2)
+                compared += 1
+    assert compared > 20
 
 
 def test_several_compiled_gradients_are_those_of_the_interpreter() -> None:

@@ -129,7 +129,7 @@ class Substitution:
                 value = emit("where", point.var(on), value, point.var(raw))
             elif value.type != self.place.type:
                 value = emit("broadcast_to", value, shape=self.place.type.shape)
-            elif inside or not point.is_built(value.name):
+            elif inside or not _is_built(value, point):
                 value = call(IDENTITY, value)
         if self.place.op is None:
             names = {name: value.name}
@@ -233,6 +233,12 @@ def _points(point: InsertionPoint) -> list[InsertionPoint]:
     while points[0].outer is not None:
         points.insert(0, points[0].outer)
     return points
+
+
+def _is_built(value: Var, point: InsertionPoint) -> bool:
+    """Return whether a value was built at this point, also if it is not inserted yet."""
+    pending = (name for op in point.table.ops for name in op.binds())
+    return point.is_built(value.name) or value.name in pending
 
 
 def _view(point: InsertionPoint) -> View | None:
