@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable
 from http.cookies import SimpleCookie
 from secrets import compare_digest, token_urlsafe
 from threading import Thread
+from time import monotonic, sleep
 from typing import Any, final
 
 from braces.debugger.commands import CommandError, run_command
@@ -49,7 +50,7 @@ MOST_NUMBERS = 65_536
 MOST_RUNS = 250_000
 """The largest number of runs or events in one answer."""
 POLL_S = 10.0
-STOP_S = 3.0
+START_S, STOP_S = 10.0, 3.0
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -310,11 +311,18 @@ class PageServer:
         self.url = f"http://{HOST}:{number}/{token}"
         try:
             self._uvicorn = make_server(Guard(application, token, number))
-        except BracesError:
+        except BaseException:
             self._socket.close()
             raise
         self._thread = Thread(target=self._serve, name="braces-debugger-page", daemon=True)
         self._thread.start()
+        self._wait_started()
+
+    def _wait_started(self) -> None:
+        """Wait until the server answers; one that is stopped before leaks its socket."""
+        end = monotonic() + START_S
+        while not self._uvicorn.started and self._thread.is_alive() and monotonic() < end:
+            sleep(0.01)
 
     def _serve(self) -> None:
         self._uvicorn.run(sockets=[self._socket])
@@ -344,7 +352,7 @@ def make_server(application: Handler) -> Any:
         h11_max_incomplete_event_size=LONGEST_BODY,
         timeout_graceful_shutdown=1,
     )
-    return uvicorn.PageServer(config)
+    return uvicorn.Server(config)
 
 
 def listen(port: int) -> socket.socket:
