@@ -90,6 +90,10 @@ def test_the_code_of_the_page_of_probes_runs(tmp_path: Path) -> None:
     run_blocks("docs/surgery/probe.md", tmp_path)
 
 
+def test_the_page_on_the_debugger_runs(tmp_path: Path) -> None:
+    run_blocks("docs/surgery/debugger.md", tmp_path)
+
+
 @pytest.mark.unoptimized
 def test_the_code_of_the_page_of_patches_runs(tmp_path: Path) -> None:
     run_blocks("docs/surgery/patch.md", tmp_path)

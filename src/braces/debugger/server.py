@@ -171,14 +171,15 @@ class Pages:
 
     def state(self, request: Any) -> Any:
         """Answer with the state, once it differs from the one that the page knows."""
-        version, generation = _number(request, "version", -1), _number(request, "generation")
-        if generation == self.session.generation:
-            self.session.controller.wait_for_change(version, POLL_S)
+        version, known = _number(request, "version", -1), _number(request, "generation")
+        generation, controller = self.session.current
+        if generation == known:
+            controller.wait_for_change(version, POLL_S)
         return _json(self._state())
 
     def _state(self) -> dict[str, Any]:
         session = self.session
-        controller = session.controller
+        generation, controller = session.current
         status = controller.status
         breakpoints = [
             [each.number, *(each.site or ("", "")), each.condition, each.hits, str(each)]
@@ -186,7 +187,7 @@ class Pages:
         ]
         return {
             "version": status.version,
-            "generation": session.generation,
+            "generation": generation,
             "breakpoints": breakpoints,
             **describe_state(controller.recording, status),
         }
@@ -216,7 +217,7 @@ class Pages:
         """Answer with numbers of a value, in the order of its elements."""
         array = self.session.recording.kept_value(_variable(request), _number(request, "run"))
         if array is None:
-            return refuse(404, "the value is no longer kept")
+            return responses.Response(status_code=204, headers=HEADERS)
         start = max(_number(request, "from"), 0)
         count = min(max(_number(request, "count", MOST_NUMBERS), 0), MOST_NUMBERS)
         code, numbers = portable(array.reshape(-1)[start : start + count])

@@ -58,7 +58,7 @@ class DebugSession:
         sites: Its blocks and operators by number.
         flow: Its data flow.
         breakpoints: The breakpoints.
-        generation: The number of runs that were started.
+        current: The number of runs that were started, and the controller of the latest.
 
     Raises:
         BracesError: If feeds, fetches or breakpoints do not match the program.
@@ -91,14 +91,12 @@ class DebugSession:
         self._executor = Executor(mode="interpret", passes=())
         self._executor.compile(self.program, self._scope, self._feed, self._names)
         self._lock, self._closed = RLock(), Event()
-        self.generation = 0
-        self.controller = self._start(paused)
+        self.current = 1, self._start(paused)
 
     def _start(self, paused: bool) -> Controller:
         recording = Recording(self.sites, self._memory_bytes)
         controller = Controller(self.sites, recording, self.breakpoints, self._run, paused)
         controller.start()
-        self.generation += 1
         return controller
 
     def _run(self, listener: BlockListener) -> list[Any]:
@@ -114,6 +112,16 @@ class DebugSession:
         return results
 
     # ---- the run -----------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """The number of runs that were started."""
+        return self.current[0]
+
+    @property
+    def controller(self) -> Controller:
+        """The controller of the current run."""
+        return self.current[1]
 
     @property
     def recording(self) -> Recording:
@@ -168,7 +176,7 @@ class DebugSession:
         """Cancel the current run, and start another with the same inputs and breakpoints."""
         with self._lock:
             self.controller.close()
-            self.controller = self._start(paused)
+            self.current = self.generation + 1, self._start(paused)
 
     def finish(self) -> Self:
         """Run to the end, past all breakpoints; an error of the program is in `error`."""

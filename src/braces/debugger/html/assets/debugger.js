@@ -301,8 +301,13 @@ function load() {
 
 async function loadTables() {
   const mine = recording;
-  while (mine === recording && mine.runs.count < state.runs) mine.addRuns(await source.table("runs", mine.runs.count));
-  while (mine === recording && mine.events.count < state.events) mine.addEvents(await source.table("events", mine.events.count));
+  while (mine === recording && mine.events.count < state.events) {
+    const events = await source.table("events", mine.events.count);
+    const last = events.reduce((most, run, i) => (i % 2 ? most : Math.max(most, run)), -1);
+    while (mine === recording && mine.runs.count <= last) mine.addRuns(await source.table("runs", mine.runs.count));
+    if (mine === recording) mine.addEvents(events);
+    if (!events.length) return;
+  }
 }
 
 async function follow() {

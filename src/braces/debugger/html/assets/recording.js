@@ -84,7 +84,7 @@ class Recording {
   around(run) {
     // A run and the runs of the blocks around it, the innermost first.
     const runs = [];
-    for (let at = run; at >= 0; at = this.outer(at)) runs.push(at);
+    for (let at = run; at >= 0 && at < this.runs.count; at = this.outer(at)) runs.push(at);
     return runs;
   }
 
