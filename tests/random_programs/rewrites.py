@@ -30,6 +30,24 @@ def _in_loop(x: Any, y: Any) -> Any:
     return rnn.final(h) if x.shape == y.shape else x + y
 
 
+def _in_switch(x: Any) -> Any:
+    def moved() -> Any:
+        with br.block("case"):
+            y = br.sin(x)
+        return y
+
+    return br.cond(br.sum(x * 0.0) < 1.0, moved, lambda: x)
+
+
+def _in_while(x: Any, y: Any) -> Any:
+    def more(carry: Any) -> Any:
+        return carry[0] + 1, carry[1] * y
+
+    if x.shape != y.shape:
+        return x * y
+    return br.while_loop(lambda carry: carry[0] < 1, more, (br.constant(0), x))[1]
+
+
 def _softmax(x: Any, *, axis: Any) -> Any:
     return br.softmax(x, axis=axis)
 
@@ -47,6 +65,12 @@ RULES: dict[str, Both] = {
     "product of matrices": (lambda x, w: x @ w, lambda x, w: br.identity(x @ w)),
     "block": (br.tanh, _in_block),
     "loop": (lambda x, y: x + y, _in_loop),
+    "out of a block": (_in_block, br.tanh),
+    "out of a loop": (_in_loop, lambda x, y: x + y),
+    "switch": (br.sin, _in_switch),
+    "out of a switch": (_in_switch, br.sin),
+    "while": (lambda x, y: x * y, _in_while),
+    "out of a while": (_in_while, lambda x, y: x * y),
     "axis": (_softmax, _softmax),
     "mean": (lambda x: br.sum(x) * 2.0, lambda x: br.sum(x) + br.sum(x)),
     "branch": (lambda c, x, y: br.where(c, x, y), lambda c, x, y: br.where(~c, y, x)),
@@ -66,8 +90,10 @@ def check_rewritten(seed: int, size: int = 6, rules: int = 4) -> int:
     made, feeds = generate(seed, size), feeds_of(seed)
     made.program.give(made.result.name)
     draw = random.Random(seed)
+    chosen = draw.sample(sorted(RULES), rules)
+    chosen += [back for name in chosen if (back := f"out of a {name}") in RULES]
     main, new, matches = parse_program(str(made.program)).main, made.program, 0
-    for name in draw.sample(sorted(RULES), rules):
+    for name in chosen:
         new = new.rewrite(*RULES[name], exact=True)
         matches += len(new.report)
     again = br.Program(parse_program(str(new)))

@@ -41,7 +41,10 @@ def refused(
         (lambda x: (), "returns no variable"),
         (lambda x: 3.0, "returned 3.0; expected a variable"),
         (lambda *xs: br.concat(xs), "variable number of parameters, *xs"),
-        (lambda x: br.while_loop(lambda h: br.sum(h) < 1.0, lambda h: h + x, x), "a block"),
+        (
+            lambda x, y: br.while_loop(lambda h: br.sum(h) < 1.0, lambda h: (h + y, h)[1], x),
+            "does not use its parameter `y`, so it can never match",
+        ),
         (lambda x: br.reshape(x, (7, 11, 13)), "cannot be built for any sample types"),
         (3, "expected a function as a pattern"),
     ],

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from braces.builder.symbol_table import SymbolTable
 from braces.define.decorator import OPS, AttrSpec
+from braces.dims import Dim, Size
+from braces.dims.substitution import substitute
 from braces.dtypes import TensorType
 from braces.ir.records import Attr, Literal, Op
+from braces.ir.walk import dimensions
+from braces.surgery.matches.levels import Level
 from braces.surgery.matches.pattern import MOST_SAMPLES
 
 IGNORED_ROLES = frozenset({"Salt", "History", "Capacity", "Roomy"})
@@ -20,13 +24,41 @@ CLOSE = 1e-5
 """Relative tolerance of scalar constants: files of other systems round them."""
 
 
-def different_attribute(like: Op, op: Op, table: SymbolTable) -> str | None:
+@dataclass(frozen=True)
+class SizeMatch:
+    """Comparison of sizes, some of which exist only within the pattern.
+
+        true_rows_0: the batch elements of a case, in the pattern      true_rows_7: here
+
+    Attributes:
+        known: Names of sizes of the wildcards, which are the same in pattern and program.
+        found: Sizes of the program by names of sizes of the pattern; extended.
+    """
+
+    known: Collection[str]
+    found: dict[str, Size]
+
+    def agree(self, wanted: Attr, value: Attr) -> bool:
+        """Return whether two attributes are equal up to data-dependent sizes."""
+        if isinstance(wanted, tuple) and isinstance(value, tuple):
+            return len(wanted) == len(value) and all(map(self.agree, wanted, value))
+        if not isinstance(wanted, Dim):
+            return bool(wanted == value)
+        name = wanted.name
+        if name and name not in self.known and isinstance(value, int | Dim):
+            return self.found.setdefault(name, value) == value
+        return substitute(wanted, self.found) == value
+
+
+def different_attribute(like: Op, op: Op, level: Level, sizes: SizeMatch) -> str | None:
     """Describe the first attribute of an operator that differs from the pattern's."""
     for spec in OPS.get(like.type).attrs:
-        if spec.role in IGNORED_ROLES:
+        if spec.role in IGNORED_ROLES or spec.holds_blocks:
             continue
         wanted, value = _value(spec, like), _value(spec, op)
-        if value is wanted or value == wanted or _same(spec, value, wanted, op, table):
+        if not dimensions(wanted) and (value is wanted or value == wanted):
+            continue
+        if _same(spec, value, wanted, op, level) or sizes.agree(wanted, value):
             continue
         return f"`{op.name}` has {spec.name}={_text(value)}, not {_text(wanted)}"
     return None
@@ -36,13 +68,13 @@ def _value(spec: AttrSpec, op: Op) -> Any:
     return op.attrs.get(spec.name, None if spec.required else spec.default)
 
 
-def _same(spec: AttrSpec, value: Any, wanted: Any, op: Op, table: SymbolTable) -> bool:
+def _same(spec: AttrSpec, value: Any, wanted: Any, op: Op, level: Level) -> bool:
     if isinstance(value, Literal) and isinstance(wanted, Literal):
         return _same_number(value, wanted)
     normalize = NORMALIZED.get(spec.kind.removesuffix(" | None"))
     if normalize is None:
         return False
-    rank = _rank(op, table)
+    rank = _rank(op, level)
     return normalize(value, rank) == normalize(wanted, rank)
 
 
@@ -56,10 +88,10 @@ def _same_number(value: Literal, wanted: Literal) -> bool:
     return bool(np.isclose(left.item(), right.item(), rtol=CLOSE, atol=0.0))
 
 
-def _rank(op: Op, table: SymbolTable) -> int:
+def _rank(op: Op, level: Level) -> int:
     """Return the rank that axes of an operator count in: the first input's or the output's."""
     names = [*islice(op.reads(), 1), *islice(op.binds(), 1)]
-    types = map(table.type_of, names)
+    types = map(level.type_of, names)
     return max((len(t.shape) for t in types if isinstance(t, TensorType)), default=0)
 
 

@@ -13,18 +13,20 @@ pattern thus serves all ranks and dtypes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
 from typing import Any, cast
 
 from braces.builder.builder import Builder
-from braces.builder.var import Var
+from braces.builder.var import Var, expose
+from braces.define.axes.axis_map import shape_of
 from braces.dtypes import BOOL, FLOAT32, INT64, TensorType, Type
 from braces.errors import BracesError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
-from braces.ir.records import DATA, Body, Op
-from braces.ir.walk import ancestors, producers
+from braces.ir.records import CAPTURES, DATA, Body, Op
+from braces.ir.walk import ancestors, dimensions, producers
 from braces.surgery.matches.alternatives import Choices, all_choices
 from braces.surgery.matches.type_hint import TypeHint, read_hint
 
@@ -44,21 +46,32 @@ class PatternGraph:
         makers: The operators of the outputs, by the names that they bind.
         outputs: Names of the outputs.
         choice: The alternative of each `br.any_of`.
-        steps: Number of operators that read something.
+        ops: All operators that the outputs need, in inner blocks, too.
+        sizes: Names of the sizes of the wildcards.
     """
 
     body: Body
     makers: Mapping[str, Op]
     outputs: tuple[str, ...]
     choice: tuple[int, ...]
-    steps: int
+    ops: tuple[Op, ...]
+    sizes: frozenset[str]
+
+    @cached_property
+    def steps(self) -> int:
+        """Number of operators that read something."""
+        return sum(any(True for _ in op.reads()) for op in self.ops)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the operators outside of inner blocks."""
+        return frozenset(op.name for op in self.makers.values())
 
     @property
     def structure(self) -> object:
         """Operator types and slots without attributes: equal for equal skeletons."""
-        ops = {op.name: op for op in self.makers.values()}.values()
-        slots = tuple((op.type, tuple(op.inputs.items()), tuple(op.outputs)) for op in ops)
-        return self.choice, self.outputs, slots
+        slots = ((op.type, tuple(op.inputs.items()), tuple(op.outputs)) for op in self.ops)
+        return self.choice, self.outputs, tuple(slots)
 
 
 Built = PatternGraph | BracesError
@@ -121,12 +134,13 @@ class Pattern:
     ) -> Built:
         with Builder() as scratch, choices.active():
             scratch.table.unifier.count = FIRST_UNNAMED
+            scratch.table.names.take(_sizes(types))
             pairs = zip(self.wildcards, types, strict=True)
             infos = [scratch.table.new_var(name, type_, DATA) for name, type_ in pairs]
             wildcards = [Var(scratch, scratch.table, info.name) for info in infos]
             try:
                 outputs = _outputs(self, self.function(*wildcards, **values), scratch)
-                return _graph(scratch.definition.main, outputs, choices)
+                return _graph(scratch.definition.main, outputs, choices, _sizes(types))
             except BracesError as error:
                 return error
 
@@ -183,7 +197,9 @@ def _sample_ranks(count: int) -> list[tuple[int, ...]]:
         return [()]
     more = count - 1
     ranks = [(2,) * count, (3,) * count, (3, *(2,) * more), (1,) * count, (2, *(1,) * more)]
-    return [*ranks, (4,) * count, (4, *(1,) * more), (0,) * count]
+    ranks += [(4,) * count, (4, *(1,) * more), (0,) * count]
+    steps = [(1, *(2,) * more), (2, *(3,) * more), (2, 3, *(2,) * (more - 1))]
+    return list(dict.fromkeys(each for each in (*ranks, *steps) if len(each) == count))
 
 
 def _read_parameters(
@@ -221,14 +237,31 @@ def _outputs(pattern: Pattern, result: Any, scratch: Builder) -> tuple[str, ...]
                 "that it computes.",
                 fix="Return one variable, or a tuple of variables.",
             )
-    return tuple(leaf.name for leaf in leaves)
+    return tuple(expose(leaf).name for leaf in leaves)
 
 
-def _graph(body: Body, outputs: tuple[str, ...], choices: Choices) -> PatternGraph:
+def _sizes(types: Sequence[Type]) -> frozenset[str]:
+    """Return the names of the sizes in some types."""
+    return frozenset(name for type_ in types for name in dimensions(tuple(shape_of(type_))))
+
+
+def _graph(
+    body: Body, outputs: tuple[str, ...], choices: Choices, sizes: frozenset[str]
+) -> PatternGraph:
     needed = ancestors(body.ops, outputs)
     ops = [op for op in body.ops if not needed.isdisjoint(op.binds())]
-    steps = sum(any(True for _ in op.reads()) for op in ops)
-    return PatternGraph(body, producers(ops), outputs, tuple(choices.taken), steps)
+    every = tuple(_needed_ops(body.ops, outputs))
+    return PatternGraph(body, producers(ops), outputs, tuple(choices.taken), every, sizes)
+
+
+def _needed_ops(ops: Sequence[Op], names: Iterable[str]) -> Iterator[Op]:
+    """Yield the operators that some variables need, with those of inner blocks."""
+    needed = ancestors(ops, names)
+    for op in ops:
+        if not needed.isdisjoint(op.binds()):
+            yield op
+            for body in op.bodies().values():
+                yield from _needed_ops(body.ops, body.results)
 
 
 def _unbuildable(pattern: Pattern, error: BracesError | None) -> ProgramError:
@@ -241,10 +274,10 @@ def _unbuildable(pattern: Pattern, error: BracesError | None) -> ProgramError:
 
 def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
     """Raise an error if a graph matches nothing, whichever the program."""
-    read = {name for op in graph.makers.values() for name in op.reads()}
+    read = {name for op in graph.ops if not op.bodies() for name in op.reads()}
+    read |= {name for op in graph.ops for name in _read_by_block_op(op)}
     unread = next((name for name in pattern.wildcards if name not in read), None)
     alone = next((name for name in graph.outputs if name not in graph.makers), None)
-    owner = next((op for op in graph.makers.values() if op.bodies()), None)
     problem, fix = None, None
     if not graph.outputs:
         problem, fix = "returns no variable", "Return the variable that it computes."
@@ -254,10 +287,17 @@ def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
     elif unread is not None:
         problem = f"does not use its parameter `{unread}`"
         fix = "Remove the parameter, or compute the result from it."
-    elif owner is not None:
-        problem = f"contains a block: {owner.describe()}"
-        fix = "Match the operators inside the block; matches do not cross blocks."
     if problem:
         raise ProgramError(
             f"the pattern `{pattern.__name__}` {problem}, so it can never match.", fix=fix
         )
+
+
+def _read_by_block_op(op: Op) -> Iterator[str]:
+    """Yield what an operator reads beside what its blocks may read, and their results."""
+    bodies = op.bodies()
+    if bodies:
+        yield from (
+            name for slot, names in op.inputs.items() if slot != CAPTURES for name in names
+        )
+        yield from (name for body in bodies.values() for name in body.results)

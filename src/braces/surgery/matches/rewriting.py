@@ -25,8 +25,9 @@ from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
+from braces.surgery.matches.graph_search import unmatched_readers
 from braces.surgery.matches.match_report import MatchedPlace, RewriteReport
-from braces.surgery.matches.matching import Match, Matcher, unmatched_readers
+from braces.surgery.matches.matching import Match, Matcher
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.sweep import sweep
 
