@@ -185,7 +185,7 @@ def gradients() -> tuple[Feed, list[br.Var]]:
     again = step(h)
     end, rows = br.scan(lambda c, _: (gated(c, w) * 0.5, c), again, None, length=2)
     loss = br.mean(end * end) + br.sum(rows)
-    (slope,) = br.gradients([loss], [x])
+    (slope,) = br.gradients([loss], [x], br.ones_like(loss))
     br.optimizer.sgd(0.1).minimize(loss + br.sum(slope))
     return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slope]
 

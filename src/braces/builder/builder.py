@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from braces.builder.symbol_table import SymbolTable
 from braces.errors import ProgramError
-from braces.ir.records import ProgramDef, Source, VarInfo
+from braces.ir.records import Derivation, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_bodies, resolve_body
 
 _stack: ContextVar[tuple[Builder, ...]] = ContextVar("braces_programs", default=())
@@ -33,7 +33,7 @@ class Builder:
         results: The default fetches.
         source: The source line recorded for new operators; `None` inspects the call stack.
         built: Cache of functions that build once per program, by function.
-        differentiated: Names of targets and inputs of the derivatives built so far.
+        derivations: The calls that built derivatives so far.
         origin: The original of a copy, and the version of this program when it was copied.
     """
 
@@ -44,7 +44,7 @@ class Builder:
         self.results: tuple[str, ...] = ()
         self.source: Source | None = None
         self.built: dict[object, Any] = {}
-        self.differentiated: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        self.derivations: list[Derivation] = []
         self.origin: tuple[Self, tuple[int, int]] | None = None
         self._startup: Self | None = None
         self._unknown = b""
@@ -96,7 +96,8 @@ class Builder:
             body = self.table.freeze(result_names)
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier.resolve)
-            snapshot = ProgramDef(body, next_values, self._unknown)
+            derivations = tuple(self.derivations)
+            snapshot = ProgramDef(body, next_values, self._unknown, derivations=derivations)
             self._frozen = (*version, snapshot)
         return self._frozen[2]
 
@@ -112,7 +113,13 @@ class Builder:
         self.updates = dict(definition.updates)
         self.results = definition.main.results
         self._unknown = definition.unknown
+        self.derivations = list(definition.derivations)
         return self
+
+    def derived(self, record: Derivation, since: int) -> None:
+        """Record a call that built derivatives, in place of the calls within it."""
+        self.derivations[since:] = [record]
+        self.table.touch()
 
     def update(self, persistable: Any, value: Any) -> None:
         """Set the next value of a persistable variable, stored at the end of a run.
@@ -241,13 +248,13 @@ class Builder:
         """Return the state that `restore` needs to roll back to this point."""
         marks = [(table, table.mark()) for table in self.current.chain()]
         startup = self._startup.snapshot() if self._startup else None
-        counts = len(self.updates), len(self.differentiated)
+        counts = len(self.updates), len(self.derivations)
         return self.current, marks, (*counts, self.results), startup
 
     def restore(self, snapshot: Any) -> None:
         """Roll back to a snapshot; later snapshots become invalid."""
         self.current, marks, (updates, derivatives, self.results), startup = snapshot
-        del self.differentiated[derivatives:]
+        del self.derivations[derivatives:]
         for table, mark in marks:
             table.rewind(mark)
         while len(self.updates) > updates:

@@ -16,7 +16,7 @@ variables by name; the owner lists them in its `captures` slot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -223,6 +223,65 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Derivation:
+    """A call that derived a part of the main block from another, such as `gradients`.
+
+    Names may belong to variables that exist no more.
+
+    Attributes:
+        function: The name of the function.
+        targets: The variables that were differentiated.
+        inputs: The variables by which they were differentiated.
+        every: Whether these were all trainable parameters.
+        seeds: The given cotangents or tangents; empty names for the default.
+        results: The derivatives; empty names for none.
+        updates: The updates that the call added.
+        states: The persistable variables that the call added.
+        ends: Variables that nothing read before the call.
+        unread: Variables that the call added, and that nothing reads.
+        optimizer: The call that creates the optimizer: tuples, numbers and texts.
+        live: The optimizer itself, in the process that built it.
+    """
+
+    function: str
+    targets: tuple[str, ...]
+    inputs: tuple[str, ...]
+    every: bool = False
+    seeds: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    updates: Mapping[str, str] = field(default_factory=dict[str, str])
+    states: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    optimizer: Attr = None
+    live: Any = field(default=None, compare=False)
+
+    def with_(self, **changes: Any) -> Derivation:
+        """Return a copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def remains_in(self, program: ProgramDef) -> bool:
+        """Return whether a program has a derivative or an update of this call."""
+        updates = program.updates
+        kept = any(updates.get(name) == value for name, value in self.updates.items())
+        return kept or _binds_any(program.main, self.results)
+
+    def __deepcopy__(self, memo: object) -> Derivation:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the call that rebuilds it: without the optimizer, which has functions."""
+        stored = (each.name for each in fields(self) if each.compare)
+        return Derivation, tuple(getattr(self, name) for name in stored)
+
+
+def _binds_any(body: Body, names: tuple[str, ...]) -> bool:
+    """Return whether a block, or a block in it, binds one of some variables."""
+    inner = (sub for op in body.ops for sub in op.bodies().values())
+    return any(name in body.vars for name in names) or any(_binds_any(b, names) for b in inner)
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramDef:
     """A whole program at one moment: its main block and the state after a run.
 
@@ -231,12 +290,14 @@ class ProgramDef:
         updates: Persistable name to the variable that holds its next value.
         unknown: Fields of a later schema; no part of the program's meaning.
         modules: Operator type to its defining module according to the file; for messages.
+        derivations: How derived parts were built; for rewriting, no part of the meaning.
     """
 
     main: Body
     updates: Mapping[str, str]
     unknown: bytes = field(default=b"", compare=False)
     modules: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    derivations: tuple[Derivation, ...] = field(default=(), compare=False)
 
     @property
     def empty(self) -> bool:

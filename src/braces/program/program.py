@@ -423,7 +423,9 @@ class Program(Debuggable, InnerValues, Searchable, hints.Hinted):
         Patterns are searched for in all blocks. A replacement has the names of the outputs that
         it replaces, so fetches and results stay. Layers in it have their own parameters, with
         initial values, updates and random draws: run `exe.init(new, scope, missing_only=True)`.
-        `new.report` has the matches, and the near misses with their reasons.
+        `new.report` has the matches, and the near misses with their reasons. Where a place has
+        been differentiated, the recorded calls of `gradients`, `jvp` and `minimize` are
+        repeated on the rewritten program; names of derivatives, states and updates stay.
 
         Args:
             before: The pattern, a function of variables; see `br.pattern`. Without `after`, a
@@ -432,12 +434,12 @@ class Program(Debuggable, InnerValues, Searchable, hints.Hinted):
             after: The replacement: a function of the variables that match. It returns as many
                 variables as the pattern, of the same types. Keyword-only parameters receive
                 `match` and the attributes of the pattern.
-            exact: Whether the replacement computes the same values. Places that have been
-                differentiated are rewritten only then, as their gradients stay as they are.
+            exact: Whether the replacement computes the same values. Derivatives then stay as
+                they are, and the program is rewritten in place.
 
         Raises:
             ProgramError: If the pattern can never match, or a place has been differentiated
-                already, or has a user-written gradient.
+                and the call is not recorded, or it has a user-written gradient.
             ShapeError, DTypeError: If the type of a replacement differs.
 
         Example:

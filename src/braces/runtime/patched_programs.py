@@ -11,10 +11,10 @@ from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.ir.paths import find_path
 from braces.ir.plain_blocks.escaping_values import with_exported
-from braces.ir.records import Body, ProgramDef
+from braces.ir.records import Body, Derivation, ProgramDef
 from braces.ir.walk import ancestors
 from braces.passes.cleanup.dead_code import eliminate_dead_code
-from braces.passes.probing.derived_places import Derivative, DerivedPlaces
+from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.probing.inner_gradient import InnerGradient
 from braces.passes.probing.patched_place import PatchedPlace
 from braces.passes.probing.patching import FedNames, Replacing, build_patched
@@ -142,7 +142,8 @@ def check_underived(
     names = dict.fromkeys(name for group in (*groups, results) for name in group)
     alive = eliminate_dead_code(definition.with_(main=main.with_(results=tuple(names))))
     groups += [(name,) for name in alive.updates.values()]
-    needed = [each for each in program.differentiated if _is_needed(main, each, groups)]
+    built = (each for each in definition.derivations if each.remains_in(definition))
+    needed = [each for each in built if _is_needed(main, each, groups)]
     derived = DerivedPlaces.of_definition(alive, needed)
     _refuse_derived(DerivedPlaces(derived.main), places)
 
@@ -193,7 +194,7 @@ def _outputs(program: ProgramDef, fetch: str) -> tuple[str, ...]:
     return next(tuple(op.binds()) for op in program.main.ops if op.name == owner)
 
 
-def _is_needed(main: Body, derivative: Derivative, groups: Iterable[tuple[str, ...]]) -> bool:
+def _is_needed(main: Body, derivative: Derivation, groups: Iterable[tuple[str, ...]]) -> bool:
     """Return whether a run may need a derivative: more is computed than its targets."""
-    before = ancestors(main.ops, derivative[0])
+    before = ancestors(main.ops, derivative.targets)
     return any(before.isdisjoint(group) for group in groups)

@@ -177,6 +177,7 @@ def values(desc: Any) -> dict[str, Any]:
         "AttrDesc": switch.attrs[-1].list.items[0],
         "ListDesc": switch.attrs[-1].list,
         "LiteralDesc": tanh.attrs[-1].literal,
+        "DerivationDesc": desc.derivations.add(function="gradients", results=["tanh_0"]),
     }
 
 

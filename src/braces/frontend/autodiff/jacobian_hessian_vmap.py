@@ -92,10 +92,11 @@ def jacobian(
             f"unknown mode {mode!r:.40} of jacobian.", fix='Use "forward", "reverse" or None.'
         )
     several = as_list(inputs)
-    with derivative_block([target], several) as (host, (end,), starts):
+    with derivative_block("jacobian", [target], several) as (host, (end,), starts, call):
         derivatives = [
             _Jacobian(host, end, start, batch_axis).derivatives(mode) for start in starts
         ]
+        call.results = derivatives
     return derivatives if isinstance(inputs, list | tuple) else derivatives[0]
 
 

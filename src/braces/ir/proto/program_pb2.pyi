@@ -77,7 +77,7 @@ DTYPE_UINT4: DType
 DTYPE_F4E2M1FN: DType
 
 class ProgramDesc(_message.Message):
-    __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "op_modules", "complete")
+    __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "op_modules", "derivations", "complete")
     class OpVersionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +101,7 @@ class ProgramDesc(_message.Message):
     LOCATIONS_FIELD_NUMBER: _ClassVar[int]
     OP_VERSIONS_FIELD_NUMBER: _ClassVar[int]
     OP_MODULES_FIELD_NUMBER: _ClassVar[int]
+    DERIVATIONS_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     format: str
     format_version: int
@@ -111,8 +112,9 @@ class ProgramDesc(_message.Message):
     locations: _containers.RepeatedCompositeFieldContainer[LocationDesc]
     op_versions: _containers.ScalarMap[str, int]
     op_modules: _containers.ScalarMap[str, str]
+    derivations: _containers.RepeatedCompositeFieldContainer[DerivationDesc]
     complete: bool
-    def __init__(self, format: _Optional[str] = ..., format_version: _Optional[int] = ..., producer: _Optional[str] = ..., main: _Optional[_Union[BlockDesc, _Mapping]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., startup: _Optional[_Union[ProgramDesc, _Mapping]] = ..., locations: _Optional[_Iterable[_Union[LocationDesc, _Mapping]]] = ..., op_versions: _Optional[_Mapping[str, int]] = ..., op_modules: _Optional[_Mapping[str, str]] = ..., complete: bool = ...) -> None: ...
+    def __init__(self, format: _Optional[str] = ..., format_version: _Optional[int] = ..., producer: _Optional[str] = ..., main: _Optional[_Union[BlockDesc, _Mapping]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., startup: _Optional[_Union[ProgramDesc, _Mapping]] = ..., locations: _Optional[_Iterable[_Union[LocationDesc, _Mapping]]] = ..., op_versions: _Optional[_Mapping[str, int]] = ..., op_modules: _Optional[_Mapping[str, str]] = ..., derivations: _Optional[_Iterable[_Union[DerivationDesc, _Mapping]]] = ..., complete: bool = ...) -> None: ...
 
 class UpdateDesc(_message.Message):
     __slots__ = ("persistable", "value")
@@ -121,6 +123,32 @@ class UpdateDesc(_message.Message):
     persistable: str
     value: str
     def __init__(self, persistable: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class DerivationDesc(_message.Message):
+    __slots__ = ("function", "targets", "inputs", "every", "seeds", "results", "updates", "states", "ends", "unread", "optimizer")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    SEEDS_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    targets: _containers.RepeatedScalarFieldContainer[str]
+    inputs: _containers.RepeatedScalarFieldContainer[str]
+    every: bool
+    seeds: _containers.RepeatedScalarFieldContainer[str]
+    results: _containers.RepeatedScalarFieldContainer[str]
+    updates: _containers.RepeatedCompositeFieldContainer[UpdateDesc]
+    states: _containers.RepeatedScalarFieldContainer[str]
+    ends: _containers.RepeatedScalarFieldContainer[str]
+    unread: _containers.RepeatedScalarFieldContainer[str]
+    optimizer: AttrDesc
+    def __init__(self, function: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[str]] = ..., every: bool = ..., seeds: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., states: _Optional[_Iterable[str]] = ..., ends: _Optional[_Iterable[str]] = ..., unread: _Optional[_Iterable[str]] = ..., optimizer: _Optional[_Union[AttrDesc, _Mapping]] = ...) -> None: ...
 
 class LocationDesc(_message.Message):
     __slots__ = ("file", "line")

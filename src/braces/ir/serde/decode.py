@@ -13,7 +13,17 @@ from braces.errors import FileFormatError
 from braces.ir import limits
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
+from braces.ir.records import (
+    Attr,
+    Body,
+    Derivation,
+    Literal,
+    Op,
+    ProgramDef,
+    Source,
+    VarInfo,
+)
+from braces.ir.serde.encode import NAMES_OF_DERIVATIONS
 from braces.ir.serde.enum_numbers import DTYPES, VAR_KINDS
 from braces.ir.serde.unknown_fields import any_unknown, unknown_fields
 
@@ -37,7 +47,24 @@ class Reader:
             (update.persistable, limits.readable_name(update.value)) for update in desc.updates
         )
         updates = limits.unique_items(pairs, "updated variables")
-        return ProgramDef(self.block(desc.main, 0), updates, self.unknown(desc))
+        derivations = tuple(map(self.derivation, desc.derivations))
+        main, unknown = self.block(desc.main, 0), self.unknown(desc)
+        return ProgramDef(main, updates, unknown, derivations=derivations)
+
+    def derivation(self, desc: pb.DerivationDesc) -> Derivation:
+        """Decode a call that built derivatives."""
+        names: dict[str, tuple[str, ...]] = {
+            field: tuple(limits.readable_name(name) if name else "" for name in names)
+            for field in NAMES_OF_DERIVATIONS
+            for names in [getattr(desc, field)]
+        }
+        pairs = ((each.persistable, limits.readable_name(each.value)) for each in desc.updates)
+        updates = limits.unique_items(pairs, "updates of a derivation")
+        optimizer = self.attr(desc.optimizer, 0) if desc.HasField("optimizer") else None
+        function = limits.readable_name(desc.function)
+        return Derivation(
+            function, every=desc.every, updates=updates, optimizer=optimizer, **names
+        )
 
     def block(self, desc: pb.BlockDesc, depth: int) -> Body:
         """Decode a block at a nesting depth."""

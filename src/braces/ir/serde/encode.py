@@ -14,9 +14,24 @@ from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir import limits
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Slots, Source, VarInfo
+from braces.ir.records import (
+    Attr,
+    Body,
+    Derivation,
+    Literal,
+    Op,
+    ProgramDef,
+    Slots,
+    Source,
+    VarInfo,
+)
 from braces.ir.serde.enum_numbers import KIND_NUMBERS, dtype_number
 from braces.ir.serde.unknown_fields import readable_unknown
+
+NAMES_OF_DERIVATIONS = (
+    "targets", "inputs", "seeds", "results", "states", "ends", "unread",
+)  # fmt: skip
+"""Fields of a derivation that are names of variables."""
 
 
 class Encoder:
@@ -32,7 +47,20 @@ class Encoder:
         self.block(program.main, desc.main, 0)
         for persistable, value in program.updates.items():
             desc.updates.add(persistable=persistable, value=value)
+        for record in program.derivations:
+            if record.remains_in(program):
+                self.derivation(record, desc.derivations.add())
         _add_unknown(program, desc)
+
+    def derivation(self, record: Derivation, desc: pb.DerivationDesc) -> None:
+        """Encode a call that built derivatives."""
+        desc.function, desc.every = record.function, record.every
+        for field in NAMES_OF_DERIVATIONS:
+            getattr(desc, field).extend(getattr(record, field))
+        for persistable, value in record.updates.items():
+            desc.updates.add(persistable=persistable, value=value)
+        if record.optimizer is not None:
+            self.attr(record.optimizer, desc.optimizer, 0)
 
     def block(self, body: Body, desc: pb.BlockDesc, depth: int) -> None:
         """Encode a block at a nesting depth."""

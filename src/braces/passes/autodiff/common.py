@@ -15,6 +15,7 @@ from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
+from braces.passes.autodiff.recording import Recording, record_derivation
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verifier.program import verified_at_end
 
@@ -158,11 +159,11 @@ def as_list(argument: OneOrMore[T]) -> list[T]:
 
 @contextmanager
 def derivative_block(
-    targets: Sequence[object], inputs: Sequence[object]
-) -> Generator[tuple[SymbolTable, list[Var], list[Var]]]:
+    function: str, targets: Sequence[object], inputs: Sequence[object]
+) -> Generator[tuple[SymbolTable, list[Var], list[Var], Recording]]:
     """Yield the block in which derivatives are built, and its views of targets and inputs.
 
-    New operators are verified at the end.
+    New operators are verified at the end, and the call is recorded.
 
     Raises:
         GradientError: If an argument is not a variable, or not of a float dtype.
@@ -173,9 +174,9 @@ def derivative_block(
         ends, starts = list(map(expose, ends)), list(map(expose, starts))
         for var in (*ends, *starts):
             check_visible(program, var)
-        yield host, ends, starts
-    names = tuple(var.name for var in ends), tuple(var.name for var in starts)
-    program.differentiated.append(names)
+        with record_derivation(program, function, ends) as recording:
+            recording.inputs = starts
+            yield host, ends, starts, recording
 
 
 def differentiable_vars(

@@ -256,11 +256,13 @@ def build_jvp(
             f"expected one tangent for each input, got {len(inputs)} inputs and "
             f"{len(tangents)} tangents."
         )
-    with derivative_block(targets, inputs) as (host, ends, starts):
+    with derivative_block("jvp", targets, inputs) as (host, ends, starts, recording):
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, tangents, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        return build_jvp_from(host, ends, moves)
+        recording.seeds = [moves[var.name] for var in starts]
+        recording.results = build_jvp_from(host, ends, moves)
+        return list(recording.results)
 
 
 def build_jvp_from(

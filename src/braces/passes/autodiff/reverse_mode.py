@@ -315,12 +315,16 @@ def build_vjp(
             f"{len(cotangents)} target gradients.",
             fix="Pass one target gradient for each target, or omit them.",
         )
-    with derivative_block(targets, inputs) as (host, ends, starts):
+    with derivative_block("gradients", targets, inputs) as (host, ends, starts, recording):
         seeds = [
             _initial_cotangent(target, grad)
             for target, grad in zip(ends, cotangents, strict=True)
         ]
-        return build_vjp_from(host, ends, starts, seeds)
+        grads = build_vjp_from(host, ends, starts, seeds)
+        pairs = zip(cotangents, seeds, strict=True)
+        recording.seeds = [None if grad is None else seed for grad, seed in pairs]
+        recording.results = grads
+        return grads
 
 
 def build_vjp_from(

@@ -13,18 +13,15 @@ been differentiated, too. Calls of `br.gradients` and `br.jvp` on the program ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Self
 
 from braces.builder.builder import Builder
-from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Op, ProgramDef
+from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Derivation, Op, ProgramDef
 from braces.ir.views import CustomGradientView, LoopView, view_of
 from braces.ir.walk import all_ops, ancestors
 from braces.passes.core.rewrite import InsertionPoint
-
-Derivative: TypeAlias = "tuple[tuple[str, ...], tuple[str, ...]]"
-"""The names of the targets and of the inputs of a derivative."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,28 @@ class DerivedPlaces:
     @classmethod
     def of(cls, program: Builder) -> Self:
         """Find the operators of a program."""
-        return cls.of_definition(program.definition, program.differentiated)
+        definition = program.definition
+        records = [each for each in definition.derivations if each.remains_in(definition)]
+        return cls.of_definition(definition, records)
 
     @classmethod
-    def of_definition(cls, program: ProgramDef, derivatives: Iterable[Derivative]) -> Self:
-        """Find the operators of a definition, with the derivatives that were built."""
+    def of_definition(
+        cls,
+        program: ProgramDef,
+        derivations: Iterable[Derivation],
+        outside: Collection[str] = (),
+    ) -> Self:
+        """Find the operators of a definition.
+
+        Args:
+            program: The definition.
+            derivations: The derivatives that were built.
+            outside: Data that stands for derivatives; updates by it do not count.
+        """
         custom = dict[str, str]()
         for path, body in _bodies(program.main):
             custom |= dict(_custom_places(path, body))
-        return cls(_differentiated(program, derivatives), custom)
+        return cls(_differentiated(program, derivations, outside), custom)
 
     def reason(self, op: Op, place: InsertionPoint) -> tuple[str, str] | None:
         """Return the kind of derivative that relies on an operator, and its name."""
@@ -94,12 +104,25 @@ def between(ops: Iterable[Op], sources: set[str], targets: Iterable[str]) -> Ite
             yield op
 
 
+def reading(ops: Iterable[Op], names: Collection[str]) -> set[str]:
+    """Return the variables that depend on some variables, with these."""
+    reached = set(names)
+    for op in ops:
+        if not reached.isdisjoint(op.reads()):
+            reached.update(op.binds())
+    return reached
+
+
 def _differentiated(
-    definition: ProgramDef, derivatives: Iterable[Derivative]
+    definition: ProgramDef, derivations: Iterable[Derivation], outside: Collection[str]
 ) -> dict[str, str]:
     main = definition.main
     places: dict[str, str] = {}
-    trained = {n for n in definition.updates if main.vars[n].kind == PARAMETER}
+    updates = definition.updates
+    if outside:
+        later = reading(main.ops, outside)
+        updates = {n: value for n, value in updates.items() if value not in later}
+    trained = {n for n in updates if main.vars[n].kind == PARAMETER}
     if trained:
         targets = main.results or tuple(n for op in main.ops for n in op.binds())
         ops = between(main.ops, trained, targets)
@@ -107,8 +130,9 @@ def _differentiated(
             (op.name for op in ops), main.results[0] if main.results else ""
         )
     marked = {op.name: name for op, name in _with_derivative(main.ops)}
-    for targets, sources in derivatives:
-        places |= {op.name: targets[0] for op in between(main.ops, set(sources), targets)}
+    for record in derivations:
+        ops = between(main.ops, set(record.inputs), record.targets)
+        places |= {op.name: record.targets[0] for op in ops}
     return _closed(main.ops, marked) | places
 
 

@@ -89,7 +89,6 @@ def build_patched(program: P, patches: Sequence[Replacing]) -> tuple[P, list[Fed
             fed.append(FedNames(substitution.value, substitution.trips))
     patched = program.like(definition)
     patched.startup = held.startup  # pyright: ignore[reportAttributeAccessIssue]
-    patched.differentiated = list(program.differentiated)
     verify(patched)
     return patched, fed
 

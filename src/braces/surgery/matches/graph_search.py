@@ -1,7 +1,7 @@
 """Search for the graph of a pattern at one operator of a program.
 
 The search follows the operands from the anchor and backtracks over the orders of commutative
-ones. Blocks are compared from their results: what does not contribute to these does not count.
+ones. Blocks are compared from their results; operators without a way to these do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from braces.surgery.matches.pattern import PatternGraph
 
 
 class State(NamedTuple):
-    """What has matched so far.
+    """Partial match.
 
     Attributes:
         names: Variables of the program by those of the pattern, with the prefix of their level.
@@ -34,7 +34,7 @@ class State(NamedTuple):
     sizes: dict[str, Size]
 
 
-class Variables(NamedTuple):
+class VariableGoal(NamedTuple):
     """A goal: a variable of the pattern stands for one of the program."""
 
     wanted: str
@@ -42,7 +42,7 @@ class Variables(NamedTuple):
     level: Level
 
 
-class Operators(NamedTuple):
+class OperatorGoal(NamedTuple):
     """A goal: an operator of the pattern stands for one of the program.
 
     Constants may be at another level in the program.
@@ -54,7 +54,7 @@ class Operators(NamedTuple):
     found_at: Level
 
 
-Goal: TypeAlias = "Variables | Operators"
+Goal: TypeAlias = "VariableGoal | OperatorGoal"
 Goals: TypeAlias = "tuple[Goal, Goals] | None"
 """A linked list of goals, which ways to match share."""
 
@@ -123,7 +123,7 @@ class GraphSearch:
 
     def _match(self, like: Op, op: Op, state: State) -> Iterator[State]:
         """Yield the ways in which an operator stands for one, depth first."""
-        start = Operators(like, op, self._level, self._level)
+        start = OperatorGoal(like, op, self._level, self._level)
         stack: list[tuple[Goals, State]] = [((start, None), state)]
         while stack:
             goals, state = stack.pop()
@@ -135,14 +135,14 @@ class GraphSearch:
                 (_linked(more, rest), after)
                 for more, after in (
                     self._variable(goal, state)
-                    if isinstance(goal, Variables)
+                    if isinstance(goal, VariableGoal)
                     else self._operator(goal, state)
                 )
             ]
             stack += reversed(ways)
 
-    def _variable(self, goal: Variables, state: State) -> Iterator[tuple[list[Goal], State]]:
-        """Yield what remains to match for a variable of the pattern."""
+    def _variable(self, goal: VariableGoal, state: State) -> Iterator[tuple[list[Goal], State]]:
+        """Yield the goals that follow from a variable of the pattern."""
         wanted, name, level = goal
         at = level.of(wanted)
         key = at.prefix + wanted
@@ -161,18 +161,19 @@ class GraphSearch:
             else:
                 self._miss(state.ops, reason)
             return
-        found = level.maker(name)
-        if found is None:
+        maker = level.maker(name)
+        if maker is None:
             self._miss(state.ops, f"`{name}` is not computed by `{like.type}`: it is an input")
-        elif _computes(like) and not (at.prefix == found.level.prefix and at.binds(name)):
-            self._miss(
-                state.ops,
-                f"`{found.op.name}` is inside a block, not before it as in the pattern"
-                if found.level.is_inside(name)
-                else f"`{found.op.name}` is in a block around it; matches do not cross blocks",
+        elif _computes(like) and not (at.prefix == maker.level.prefix and at.binds(name)):
+            place = (
+                "is inside a block, not before it as in the pattern"
+                if maker.level.is_inside(name)
+                else "is in a block around it; matches do not cross blocks"
             )
+            agrees = maker.op.type == like.type
+            self._miss(state.ops, f"`{maker.op.name}` {place}", agrees)
         else:
-            yield [Operators(like, found.op, at, found.level)], state
+            yield [OperatorGoal(like, maker.op, at, maker.level)], state
 
     def _leaf_mismatch(self, wanted: str, name: str, level: Level) -> str | None:
         """Return the reason for which an input of the pattern cannot be this variable."""
@@ -186,8 +187,8 @@ class GraphSearch:
         type_ = self.place.table.type_of(name)
         return None if type_ == info.type else f"`{name}` is {type_}, not {info.type}"
 
-    def _operator(self, goal: Operators, state: State) -> Iterator[tuple[list[Goal], State]]:
-        """Yield what remains to match for an operator: operands, and results of blocks."""
+    def _operator(self, goal: OperatorGoal, state: State) -> Iterator[tuple[list[Goal], State]]:
+        """Yield the goals that follow from an operator: operands, and results of blocks."""
         like, op, level, _ = goal
         key = level.prefix + like.name
         if key in state.ops:
@@ -216,14 +217,14 @@ class GraphSearch:
             return
         state = State({**state.names, **bound}, {**state.ops, key: op}, sizes)
         results = [
-            Variables(result, name, at)
+            VariableGoal(result, name, at)
             for at, wanted, body in inner
             for result, name in zip(wanted.results, body.results, strict=True)
         ]
         for pairs in _operands(like, op):
-            yield [*(Variables(*pair, level) for pair in pairs), *results], state
+            yield [*(VariableGoal(*pair, level) for pair in pairs), *results], state
 
-    def _mismatch(self, goal: Operators, sizes: dict[str, Size]) -> str | None:
+    def _mismatch(self, goal: OperatorGoal, sizes: dict[str, Size]) -> str | None:
         """Return the reason for which two operators differ; their operands aside."""
         like, op, level, found_at = goal
         if op.type != like.type:
@@ -260,7 +261,7 @@ def _linked(goals: Iterable[Goal], rest: Goals) -> Goals:
 
 
 def _slots(op: Op) -> dict[str, int]:
-    """Return the numbers of operands by slot; blocks are compared by what they read."""
+    """Return the numbers of operands by slot; captures are compared where blocks read them."""
     left_out = CAPTURES if op.bodies() else None
     return {slot: len(names) for slot, names in op.inputs.items() if names and slot != left_out}
 

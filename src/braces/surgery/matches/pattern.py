@@ -294,7 +294,7 @@ def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
 
 
 def _read_by_block_op(op: Op) -> Iterator[str]:
-    """Yield what an operator reads beside what its blocks may read, and their results."""
+    """Yield the operands of an operator other than captures, and the results of its blocks."""
     bodies = op.bodies()
     if bodies:
         yield from (

@@ -1,38 +1,34 @@
 """Rewriting of programs by patterns and by rules: `prog.rewrite`.
 
-A pattern becomes a rule of the rewriting walk, which visits each operator once, inside out.
-Where an operator is the last one of a match, the replacement is built before it and takes over
-the names of its outputs. Inner operators of matches are removed at the end if nothing reads
-them. The result is verified.
+Where a place has been differentiated, the forward part of the program is rewritten, and the
+recorded calls are repeated. The result is verified.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from braces.builder.append import call
 from braces.builder.builder import Builder
-from braces.builder.var import Var, expose
-from braces.dtypes import TensorType
-from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
-from braces.frontend.core.pytree import tree_leaves
-from braces.ir.plain_blocks.inlining import InlinedBlock
-from braces.ir.records import IDENTITY, Op, ProgramDef
+from braces.errors import BracesError
 from braces.passes.core.initial_values import hold_initial_values
-from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite as walk
+from braces.passes.core.rewrite import rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
-from braces.surgery.matches.graph_search import unmatched_readers
-from braces.surgery.matches.match_report import MatchedPlace, RewriteReport
-from braces.surgery.matches.matching import Match, Matcher
+from braces.surgery.derivations.forward_part import NotRepeatableError, forward_part
+from braces.surgery.derivations.repeated_calls import repeat_calls
+from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
-from braces.surgery.matches.sweep import sweep
+from braces.surgery.matches.rewriting_rules import (
+    DifferentiatedError,
+    Rewriting,
+    RewritingByPattern,
+    RewritingByRule,
+)
 
 P = TypeVar("P", bound=Builder)
-Rule = Callable[[Op, InsertionPoint], Any]
 
 
 def pattern(
@@ -75,287 +71,49 @@ def pattern(
 
 def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) -> P:
     """Rewrite a program by a pattern or a rule; see `Program.rewrite`."""
-    if after is None:
-        rewriting: _Rewriting = _ByRule(program, before, exact)
-    else:
-        rewriting = _ByPattern(program, before, after, exact)
+
+    def rewriting(program: P, derived: DerivedPlaces) -> Rewriting:
+        if after is None:
+            return RewritingByRule(program, before, derived)
+        return RewritingByPattern(program, before, after, derived)
+
+    try:
+        derived = DerivedPlaces() if exact else DerivedPlaces.of(program)
+        return _rewritten(program, rewriting(program, derived))
+    except DifferentiatedError as error:
+        refusal = error
+    try:
+        part = forward_part(program)
+    except NotRepeatableError as reason:
+        raise refusal.because(str(reason)) from None
+    first = rewriting(
+        part.program, DerivedPlaces.of_definition(part.program.definition, (), part.outside)
+    )
+    forward = _rewritten(part.program, first)
+    with _repeating(first.name):
+        new = repeat_calls(part, forward, first.renamed)
+        verify(new)
+    cast("Any", new).report = cast("Any", forward).report
+    return new
+
+
+def _rewritten(program: P, rewriting: Rewriting) -> P:
+    """Return the result of a rewriting in place."""
     with hold_initial_values(program.startup) as held:
         definition = walk(program.definition, rewriting.rule)
     new = program.like(rewriting.finished(definition))
     new.startup = cast("P", held.startup)
-    new.differentiated = list(program.differentiated)
     verify(new)
     cast("Any", new).report = rewriting.report()
     return new
 
 
-class _Rewriting:
-    """One rewriting of a program, by a rule of the walk."""
-
-    name = ""
-
-    def __init__(self, program: Builder, exact: bool) -> None:
-        self.program = program
-        self.derived = DerivedPlaces() if exact else DerivedPlaces.of(program)
-        self.matches: list[MatchedPlace] = []
-        self.unread: dict[str, set[str]] = {}
-        self._read: dict[str, set[str]] = {}
-
-    def rule(self, op: Op, place: InsertionPoint) -> Replacement:
-        """Return the replacement of an operator; a rule of the walk."""
-        raise NotImplementedError
-
-    def report(self) -> RewriteReport:
-        """Return the report."""
-        return RewriteReport(self.name, tuple(self.matches))
-
-    def finished(self, definition: ProgramDef) -> ProgramDef:
-        """Return the rewritten program without the inner operators that nothing reads."""
-        if not any(self.unread.values()):
-            return definition
-        main = sweep(definition.main, "", self.unread, set(definition.updates.values()))
-        return definition.with_(main=main)
-
-    def is_read(self, name: str, place: InsertionPoint) -> bool:
-        """Return whether an operator, a result or an update reads a variable of a block."""
-        if place.path not in self._read:
-            names = {read for op in place.body.ops for read in op.reads()}
-            updates = () if place.outer is not None else self.program.updates.values()
-            self._read[place.path] = names.union(place.body.results, updates)
-        return name in self._read[place.path]
-
-    def refuse_derived(self, ops: Sequence[Op], path: str, place: InsertionPoint) -> None:
-        """Raise an error if a derivative relies on the values of an operator."""
-        reasons = (self.derived.reason(op, place) for op in ops)
-        kind, name = next((reason for reason in reasons if reason is not None), ("", ""))
-        if kind == "custom":
-            raise ProgramError(
-                f"the rewriting would invalidate the user-written gradient `{name}`.",
-                at=f"{self.name}, at `{path}`",
-                fix="Exclude the place by br.pattern(where=...), or pass exact=True if the "
-                "replacement computes the same values.",
-            )
-        if kind:
-            raise ProgramError(
-                f"`{path}` is already differentiated; its gradient would remain that of the "
-                "old values.",
-                at=f"{self.name}, at `{path}`",
-                given=f"the derivative of `{name}`" if name else None,
-                fix="Rewrite br.prune(prog, [loss]) and differentiate the new program, or pass "
-                "exact=True if the replacement computes the same values.",
-            )
-
-    def substitute(
-        self, old_names: Sequence[str], values: Sequence[Var], place: InsertionPoint, path: str
-    ) -> None:
-        """Give new values the names of the outputs that they replace.
-
-        Values that were not built for this place pass through an identity.
-        """
-        names: dict[str, str] = {}
-        pairs = list(zip(old_names, values, strict=True))
-        for old, value in pairs:
-            self._check_type(old, value, place, path)
-        with place.building():
-            for old, value in pairs:
-                if value.name in names or not place.is_built(value.name):
-                    value = call(IDENTITY, value)
-                names[value.name] = old
-        place.keep_names(names)
-
-    def _check_type(self, old: str, value: Var, place: InsertionPoint, path: str) -> None:
-        resolve = place.table.unifier.resolve
-        new_type, old_type = value.type, place.body.vars[old].type.map_sizes(resolve)
-        if new_type == old_type:
-            return
-        dtypes = {t.dtype for t in (new_type, old_type) if isinstance(t, TensorType)}
-        error = DTypeError if len(dtypes) > 1 else ShapeError
-        raise error(
-            f"the replacement of `{old}`: expected {old_type}, got {new_type}.",
-            at=f"{self.name}, at `{path}`",
-            given=f"{old}: {old_type}   {value.name}: {new_type}",
-            fix="Return a value of the same dtype and shape; br.cast converts a dtype.",
-        )
-
-
-class _ByPattern(_Rewriting):
-    """Rewriting by a pattern and a function of its wildcards."""
-
-    def __init__(self, program: Builder, before: Any, after: Any, exact: bool) -> None:
-        self.pattern = before if isinstance(before, Pattern) else Pattern(before)
-        self.name = f"`{self.pattern.__name__}`"
-        self.matcher = Matcher(self.pattern)
-        self.after = after
-        self.keywords = _keywords(self.pattern, after)
-        super().__init__(program, exact)
-
-    def report(self) -> RewriteReport:
-        paths = {match.path for match in self.matches}
-        near = self.matcher.near.best(paths)
-        return RewriteReport(self.pattern.__name__, tuple(self.matches), near)
-
-    def rule(self, op: Op, place: InsertionPoint) -> Replacement:
-        match = self.matcher.match(op, place, lambda found: self._refused(found, place))
-        if match is None:
-            return op
-        self.refuse_derived(list(match.ops.values()), match.path, place)
-        renamed = self._retire(match, place)
-        values = self._replacement(match, place, renamed)
-        self.substitute(match.outputs, values, place, match.path)
-        own = {each.name for each in match.ops.values() if each is not op}
-        bound = set(renamed.values())
-        retired = (place.maker(name) for name in bound)
-        own |= {each.name for each in retired if each is not None}
-        self.unread.setdefault(place.path, set()).update(own - {op.name})
-        self.matches.append(MatchedPlace(match.path, op.source))
-        return {}
-
-    def _refused(self, match: Match, place: InsertionPoint) -> str | None:
-        """Return the reason for which a match cannot be replaced."""
-        outputs = set(match.outputs)
-        if len(outputs) < len(set(match.graph.outputs)):
-            return "two outputs of the pattern are one variable"
-        for name in match.op.binds():
-            if name not in outputs and self.is_read(name, place):
-                return f"`{name}` is read, too, and is no output of the pattern"
-        for name in outputs - set(match.op.binds()):
-            maker = place.maker(name)
-            if maker is None or name not in place.table.vars:
-                return f"`{name}` is in a block around it; matches do not cross blocks"
-            ops = (each.name for each in match.ops.values())
-            reader = unmatched_readers(ops, place.readers(name))
-            if reader is not None:
-                return f"`{name}` is read by `{reader.name}` before `{match.op.name}`"
-        return None
-
-    def _retire(self, match: Match, place: InsertionPoint) -> dict[str, str]:
-        """Free the names of outputs of earlier operators; return their new names."""
-        earlier = [name for name in match.outputs if name not in {*match.op.binds()}]
-        return {name: place.retire(name) for name in dict.fromkeys(earlier)}
-
-    def _replacement(
-        self, match: Match, place: InsertionPoint, renamed: Mapping[str, str]
-    ) -> list[Var]:
-        """Build the replacement, and return its values."""
-        names = [match.vars[name] for name in self.pattern.wildcards]
-        values = {"match": match} | dict(match.attributes)
-        keywords = {key: values[key] for key in self.keywords}
-        try:
-            with place.building():
-                variables = [place.var(renamed.get(name, name)) for name in names]
-                result = self.after(*variables, **keywords)
-                return self._values(result, match)
-        except BracesError as error:
-            raise self._located(error, match) from error.__cause__
-
-    def _values(self, result: Any, match: Match) -> list[Var]:
-        values, count = tree_leaves(result), len(match.outputs)
-        wrong = next((value for value in values if not isinstance(value, Var)), None)
-        if wrong is not None or len(values) != count:
-            raise ProgramError(
-                f"expected {count} variable{'s' * (count != 1)} from the replacement, got "
-                f"{result!r:.80}.",
-                fix="Return a variable for each output of the pattern; br.full_like(x, 0.0) "
-                "returns a constant of a type.",
-            )
-        return [expose(cast("Var", value).read()) for value in values]
-
-    def _located(self, error: BracesError, match: Match) -> BracesError:
-        place = f"match {len(self.matches) + 1} of {self.name}, at `{match.path}`"
+@contextmanager
+def _repeating(name: str) -> Generator[None]:
+    """Name the rewriting in errors of the calls that are repeated."""
+    try:
+        yield
+    except BracesError as error:
+        place = f"{name}, while the rewritten program is differentiated again"
         error.at = place if error.at is None else f"{place}: {error.at}"
-        if isinstance(error, DuplicateNameError) and self.matches:
-            error.fix = (
-                "Derive the name from the match, as match['w'].name + '.a'; br.get_variable "
-                "shares one variable between matches."
-            )
-        return error
-
-
-def _keywords(before: Pattern, after: Any) -> list[str]:
-    """Return the keywords that the replacement takes: `match`, and attribute wildcards.
-
-    Raises:
-        ProgramError: If the replacement does not take the variables of the pattern.
-    """
-    if not callable(after):
-        raise ProgramError(
-            f"expected a function as the replacement, got {after!r:.80}.",
-            fix="Pass a function of the variables of the pattern: lambda x: br.relu(x).",
-        )
-    signature = inspect.signature(after)
-    known = {"match", *before.attributes}
-    parameters = signature.parameters.values()
-    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in known]
-    try:
-        signature.bind(*before.wildcards, **dict.fromkeys(keywords))
-    except TypeError as error:
-        raise ProgramError(
-            f"the replacement does not take the variables of the pattern: {error}.",
-            given=f"pattern: ({', '.join(before.wildcards)})   replacement: {signature}",
-            fix="Give it the same positional parameters; `match` and attributes are "
-            "keyword-only.",
-        ) from None
-    return keywords
-
-
-class _ByRule(_Rewriting):
-    """Rewriting by a rule for single operators."""
-
-    def __init__(self, program: Builder, rule: Any, exact: bool) -> None:
-        if not callable(rule) or isinstance(rule, Pattern) or not _takes(rule, 2):
-            raise ProgramError(
-                f"expected a rule, got {rule!r:.80}.",
-                fix="Pass a function of an operator and its place, or a pattern and its "
-                "replacement: prog.rewrite(before, after).",
-            )
-        self.user_rule = cast("Rule", rule)
-        self.name = f"`{getattr(rule, '__name__', type(rule).__name__)}`"
-        super().__init__(program, exact)
-
-    def rule(self, op: Op, place: InsertionPoint) -> Replacement:
-        try:
-            change = self.user_rule(op, place)
-        except BracesError as error:
-            path = f"{self.name}, at `{place.where(op)}`"
-            error.at = path if error.at is None else f"{path}: {error.at}"
-            raise
-        if change is op:
-            return op
-        path = place.where(op)
-        self.refuse_derived([op], path, place)
-        self.matches.append(MatchedPlace(path, op.source))
-        if isinstance(change, Op | InlinedBlock) or change is None:
-            return change
-        if isinstance(change, Mapping):
-            return self._renamed(cast("Mapping[str, str]", change), place, path)
-        values = [value for value in tree_leaves(change) if isinstance(value, Var)]
-        names = [*op.binds()]
-        if len(values) != len(names) or len(values) != len(tree_leaves(change)):
-            raise ProgramError(
-                f"expected a replacement of `{op.name}`, got {change!r:.80}.",
-                at=f"{self.name}, at `{path}`",
-                given=f"outputs: {', '.join(names)}",
-                fix="Return the operator to leave it as it is, a variable for each of its "
-                "outputs, an operator, or a mapping from old to new names.",
-            )
-        self.substitute(names, [value.read() for value in values], place, path)
-        return {}
-
-    def _renamed(
-        self, names: Mapping[str, str], place: InsertionPoint, path: str
-    ) -> Mapping[str, str]:
-        """Keep the names of outputs whose new values the rule has built for them alone."""
-        for old, new in names.items():
-            self._check_type(old, place.var(new), place, path)
-        alone = [new for new in names.values() if [*names.values()].count(new) == 1]
-        built = {old: new for old, new in names.items() if new in alone and place.is_built(new)}
-        place.keep_names({new: old for old, new in built.items()})
-        return {old: new for old, new in names.items() if old not in built}
-
-
-def _takes(function: Callable[..., Any], count: int) -> bool:
-    try:
-        inspect.signature(function).bind(*range(count))
-    except (TypeError, ValueError):
-        return False
-    return True
+        raise

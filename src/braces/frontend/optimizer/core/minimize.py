@@ -14,9 +14,11 @@ from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.core.loss_scale import LossScale
 from braces.frontend.optimizer.core.recorded_call import RecordedCall
 from braces.frontend.optimizer.core.step import append_step
+from braces.frontend.optimizer.core.stored_call import stored_call
 from braces.frontend.optimizer.core.transforms import Transform
 from braces.ir.records import PARAMETER, VarInfo
 from braces.passes.autodiff.common import Named, differentiable_vars
+from braces.passes.autodiff.recording import record_derivation
 from braces.passes.autodiff.reverse_mode import append_backward
 from braces.passes.verifier.program import verified_at_end
 
@@ -73,13 +75,21 @@ class Optimizer(RecordedCall):
         (loss,) = differentiable_vars([loss])
         program = loss.program
         _check_outside(program)
-        with program.transaction(), program.building(program.current):
+        with (
+            program.transaction(),
+            program.building(program.current),
+            record_derivation(program, "minimize", [loss]) as recording,
+        ):
             selected = self._moving(program, parameters)
             pairs = self._gradients(loss, selected)
             if not pairs:
                 raise _unreachable_error(loss, selected)
             self._apply(pairs, loss)
             program.give(loss.name)
+            recording.every = parameters is None
+            recording.inputs = list(pairs) if selected is None else selected
+            recording.results = [pairs.get(param) for param in recording.inputs]
+            recording.optimizer, recording.live = stored_call(self), self
         return pairs
 
     @with_user_line

@@ -13,6 +13,9 @@ from braces.errors import ProgramError
 _BY_VALUE = ("cloudpickle", "dill", "ray")
 """Packages that pickle functions by value, including functions that cannot be imported."""
 
+RECORDED: dict[str, Callable[..., Any]] = {}
+"""The functions whose results record their call, by name."""
+
 P = ParamSpec("P")
 R = TypeVar("R", bound="RecordedCall")
 
@@ -47,7 +50,7 @@ class RecordedCall:
 
 
 def record_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a module-level function: its results record their call."""
+    """Decorate a module-level function of `br.optimizer`: its results record their call."""
 
     @functools.wraps(function)
     def recording(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -55,6 +58,7 @@ def record_call(function: Callable[P, R]) -> Callable[P, R]:
         vars(result).setdefault("_call", (recording, args, kwargs))
         return result
 
+    RECORDED[function.__name__] = recording
     return recording
 
 

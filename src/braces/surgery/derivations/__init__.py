@@ -1,0 +1,1 @@
+"""Programs that were differentiated: their forward part, and the calls repeated on it."""

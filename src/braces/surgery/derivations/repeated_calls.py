@@ -1,0 +1,233 @@
+"""Recorded calls of `gradients`, `jvp` and `minimize`, repeated on another forward part.
+
+The values of the derived part get their old names. Operators that read them follow the call
+that computes the last of these, and so do their updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from braces.builder.builder import Builder
+from braces.builder.var import Var, main_var
+from braces.errors import BracesError, GradientError, ProgramError
+from braces.ir.plain_blocks.escaping_values import plain_blocks
+from braces.ir.records import Body, Derivation, Op, ProgramDef
+from braces.ir.walk import all_bodies, relabel_body
+from braces.passes.autodiff.forward_mode import jvp
+from braces.passes.autodiff.reverse_mode import gradients
+from braces.surgery.derivations.forward_part import ForwardPart
+from braces.surgery.derivations.optimizers import rebuilt_optimizer
+
+P = TypeVar("P", bound=Builder)
+
+
+def repeat_calls(part: ForwardPart[P], rewritten: P, renamed: Mapping[str, str]) -> P:
+    """Return a rewritten forward part with its derivatives, its steps and their readers.
+
+    Args:
+        part: The forward part before it was rewritten.
+        rewritten: The same afterwards.
+        renamed: New names of variables of the main block.
+
+    Raises:
+        BracesError: If a call fails, or a derivative that is read does not exist any more.
+    """
+    return _Repetition(part, rewritten, renamed).run()
+
+
+class _Repetition:
+    """The calls of a program while they are repeated.
+
+    Attributes:
+        program: The program so far.
+        waiting: Operators that read values of calls to come.
+    """
+
+    def __init__(
+        self, part: ForwardPart[Any], rewritten: Any, renamed: Mapping[str, str]
+    ) -> None:
+        self.part = part
+        self.renamed = renamed
+        self.whole: ProgramDef = rewritten.definition
+        main = self.whole.main
+        self.waiting = _reading(main.ops, part.outside)
+        late = {name for op in self.waiting for name in op.binds()} | part.outside.keys()
+        self.late = {name: info for name, info in main.vars.items() if name in late}
+        body = main.with_(
+            ops=tuple(op for op in main.ops if not {*op.binds()} & late),
+            vars={name: info for name, info in main.vars.items() if name not in late},
+            results=tuple(name for name in main.results if name not in late),
+        )
+        updates = {n: v for n, v in self.whole.updates.items() if v not in late}
+        self.program = rewritten.like(self.whole.with_(main=body, updates=updates))
+        self.program.startup = rewritten.startup
+        self.steps = {v for r in part.records for v in (*r.updates.values(), *r.states)}
+        self._reserve()
+
+    def _reserve(self) -> None:
+        """Take the names that values and operators of the derived part are going to have."""
+        later = Body((), (), {}, tuple(self.waiting))
+        names = {*self.late, *self.part.outside, *(op.name for op in self.waiting)} - self.steps
+        for block, _ in all_bodies(later):
+            names |= {*block.vars, *(op.name for op in block.ops)}
+        self.program.table.names.take(names)
+        self.program.table.names.blocks.update(dict.fromkeys(plain_blocks(later)))
+
+    def run(self) -> Any:
+        """Return the program."""
+        for record in self.part.records:
+            self._append_ready()
+            with self.program.transaction():
+                renamed = self._repeat(record)
+            self._rename(renamed)
+        self._append_ready()
+        if self.waiting:
+            raise self._missing(self.waiting[0])
+        program = self.program
+        updates = dict(program.updates)
+        updates |= {n: v for n, v in self.whole.updates.items() if n not in updates}
+        definition = program.definition
+        main = definition.main.with_(results=tuple(self.whole.main.results))
+        new = program.like(definition.with_(main=main, updates=updates))
+        new.startup = program.startup
+        return new
+
+    def _append_ready(self) -> None:
+        """Append the waiting operators whose operands exist."""
+        table, rest = self.program.table, list[Op]()
+        for op in self.waiting:
+            if all(table.find_var(name) is not None for name in op.reads()):
+                table.vars |= {name: self.late[name] for name in op.binds()}
+                table.ops.append(op)
+            else:
+                rest.append(op)
+        table.touch()
+        self.waiting = rest
+
+    def _repeat(self, record: Derivation) -> dict[str, str]:
+        """Repeat a call; return the old names of its values by their new ones."""
+        program = self.program
+        record = self._current(record)
+        for name in (*record.targets, *filter(None, record.seeds)):
+            if program.table.find_var(name) is None:
+                raise self._no_target(name, record)
+        targets = [main_var(program, name) for name in record.targets]
+        known = [name for name in record.inputs if program.table.find_var(name) is not None]
+        inputs = [main_var(program, name) for name in known]
+        with program:
+            if record.function == "minimize":
+                return self._minimize(record, targets[0], inputs)
+            seeds = [main_var(program, name) if name else None for name in record.seeds]
+            if record.function == "jvp":
+                results = jvp(targets, inputs, cast("Any", seeds))
+                return self._pairs(zip(record.results, results, strict=True))
+            results = dict(zip(known, gradients(targets, inputs, seeds), strict=True))
+        pairs = zip(record.results, map(results.get, record.inputs), strict=True)
+        return self._pairs(pairs)
+
+    def _current(self, record: Derivation) -> Derivation:
+        """Return a record with the new names of variables."""
+
+        def of_all(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(self.renamed.get(name, name) for name in names)
+
+        return record.with_(
+            targets=of_all(record.targets),
+            inputs=of_all(record.inputs),
+            seeds=of_all(record.seeds),
+        )
+
+    def _no_target(self, name: str, record: Derivation) -> ProgramError:
+        if name in self.late:
+            return ProgramError(
+                f"`{name}` depends on its own derivative, so {record.function} cannot be "
+                "repeated.",
+                fix="Rewrite before the call, or pass exact=True.",
+            )
+        return ProgramError(
+            f"`{name}` does not exist after the rewriting, so {record.function} cannot be "
+            "repeated.",
+            fix="Leave the operator that computes it.",
+        )
+
+    def _minimize(self, record: Derivation, loss: Var, inputs: list[Var]) -> dict[str, str]:
+        optimizer = rebuilt_optimizer(record.optimizer, record.live, self.program)
+        pairs = optimizer.minimize(loss, None if record.every else inputs)
+        grads = {param.name: grad for param, grad in pairs.items()}
+        old = zip(record.results, map(grads.get, record.inputs), strict=True)
+        names = self._pairs(old)
+        wanted = {name for op in self.waiting for name in op.reads()} | {
+            *self.whole.main.results
+        }
+        for persistable, value in record.updates.items():
+            new = self.program.updates.get(persistable)
+            if value in wanted and new is not None and new != value:
+                names[new] = value
+        return names
+
+    def _pairs(self, pairs: Iterable[tuple[str, Var | None]]) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for old, new in pairs:
+            if not old or new is None:
+                continue
+            other = names.setdefault(new.name, old)
+            fixed = old not in self.part.outside and new.name != old
+            if fixed or other != old or list(names.values()).count(old) > 1:
+                raise GradientError(
+                    f"the derivatives `{other}` and `{old}` cannot keep their names: they were "
+                    "one variable, or have become one.",
+                    fix="Rewrite before the call of gradients.",
+                )
+        return {new: old for new, old in names.items() if new != old}
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Give values of the derived part their old names."""
+        if not names:
+            return
+        definition, startup = self.program.definition, self.program.startup
+        bound = {name for body, _ in all_bodies(definition.main) for name in body.vars}
+        taken = (name for name in {*names.values()} & bound if name not in names)
+        unique = self.program.table.names.unique
+        names = {**names, **{name: unique(name) for name in taken}}
+
+        def of(name: str) -> str:
+            return names.get(name, name)
+
+        def of_all(values: Iterable[str]) -> tuple[str, ...]:
+            return tuple(map(of, values))
+
+        records = tuple(
+            each.with_(
+                results=of_all(each.results),
+                ends=of_all(each.ends),
+                updates={name: of(value) for name, value in each.updates.items()},
+            )
+            for each in definition.derivations
+        )
+        updates = {name: of(value) for name, value in definition.updates.items()}
+        main = relabel_body(definition.main, names)
+        changed = definition.with_(main=main, updates=updates, derivations=records)
+        self.program = self.program.like(changed)
+        self.program.startup = startup
+        self._reserve()
+
+    def _missing(self, op: Op) -> BracesError:
+        table = self.program.table
+        name = next(name for name in op.reads() if table.find_var(name) is None)
+        return GradientError(
+            f"`{name}`, which `{op.name}` reads, does not exist after the rewriting: nothing "
+            "depends on its parameter any more.",
+            given=op.describe(),
+        )
+
+
+def _reading(ops: Iterable[Op], names: Iterable[str]) -> list[Op]:
+    """Return the operators that depend on some variables, in order."""
+    reached, readers = set(names), list[Op]()
+    for op in ops:
+        if not reached.isdisjoint(op.reads()):
+            reached.update(op.binds())
+            readers.append(op)
+    return readers
