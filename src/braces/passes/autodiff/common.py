@@ -15,7 +15,7 @@ from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
-from braces.passes.autodiff.recording import Recording, record_derivation
+from braces.passes.autodiff.recording import DerivationRecording, record_derivation
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verifier.program import verified_at_end
 
@@ -160,7 +160,7 @@ def as_list(argument: OneOrMore[T]) -> list[T]:
 @contextmanager
 def derivative_block(
     function: str, targets: Sequence[object], inputs: Sequence[object]
-) -> Generator[tuple[SymbolTable, list[Var], list[Var], Recording]]:
+) -> Generator[tuple[SymbolTable, list[Var], list[Var], DerivationRecording]]:
     """Yield the block in which derivatives are built, and its views of targets and inputs.
 
     New operators are verified at the end, and the call is recorded.

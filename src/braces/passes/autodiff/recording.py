@@ -23,7 +23,7 @@ INNER = "/inner"
 
 
 @dataclass
-class Recording:
+class DerivationRecording:
     """A call while it runs; the caller sets the attributes.
 
     Attributes:
@@ -46,13 +46,13 @@ class Recording:
 @contextmanager
 def record_derivation(
     program: Builder, function: str, targets: Sequence[Var]
-) -> Generator[Recording]:
+) -> Generator[DerivationRecording]:
     """Record a call that appends derivatives to a program, in place of calls within it."""
     table, since = program.table, len(program.derivations)
     inner = program.current is not table
     before = set[str]() if inner else {*table.vars}
     updates, ends = set(program.updates), () if inner else unread(table)
-    recording = Recording()
+    recording = DerivationRecording()
     yield recording
     added = () if inner else tuple(name for name in table.vars if name not in before)
     results = _names(recording.results)
