@@ -42,6 +42,14 @@ CALLS = {
         'cli("launch", "--ray", "train.py")',
         'br.remote.worker("ray").run(prog, br.Scope(), feed={"x": [1.0]}, fetch=[y])',
     ],
+    "starlette": [
+        'prog.debug(feed={"x": [1.0]})',
+        'cli("debug", "identity.braces", "--feed", "x=[1.0]")',
+    ],
+    "uvicorn": [
+        'prog.debug(feed={"x": [1.0]})',
+        'cli("debug", "identity.braces", "--feed", "x=[1.0]")',
+    ],
     "sklearn": [
         'cli("demo", "--out", "demo")',
         "__import__('braces.demo.digits').demo.digits.load_images()",

@@ -8,9 +8,11 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.debugger.debugger import Debugger
 from braces.debugger.recorded.recording import MEMORY_BYTES
+from braces.keywords import hint_methods
 from braces.scope import Scope
 
 
+@hint_methods
 class Debuggable(Builder):
     """A program that runs under the debugger."""
 
