@@ -72,6 +72,7 @@ CONCERNS: dict[str, tuple[str, ...]] = {
     ),
     "probes": ("passes/probing",),
     "surgery": ("surgery", "program"),
+    "debugger": ("debugger",),
     "other loop passes": ("passes/loops", "passes/matmul"),
     "code motion and simplification": ("passes/cleanup", "passes/core"),
     "FLOPs and memory": ("passes/analysis",),
