@@ -1,0 +1,1 @@
+"""Search, rewriting and probes in other systems, entry by entry."""
