@@ -86,7 +86,7 @@ function numbersOf(key, run, size) {
     const found = await source.value(key, run, from, PAGE);
     if (!found) return box.replaceChildren(make("p", "hint", "The numbers are not kept."));
     const { shape, texts } = found;
-    const width = Math.min(shape.at(-1) || 1, 6);
+    const width = Math.min(shape.at(-1) || 1, 4);
     const rows = [];
     for (let at = 0; at < texts.length; at += width) {
       rows.push([make("span", "ty", indexOf(from + at, shape)), ...texts.slice(at, at + width)]);
