@@ -372,3 +372,34 @@ def test_derivatives_that_were_one_variable_are_refused() -> None:
     assert len(same.report) == 1
     with pytest.raises(br.GradientError, match="cannot keep their names"):
         prog.rewrite(lambda v, w: br.tanh(v + w), lambda v, w: br.tanh(v + 2.0 * w))
+
+
+def test_a_name_of_a_state_or_of_a_derivative_is_refused() -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [3], 1.0)
+        pairs = opt.adam(0.1).minimize(br.sum(br.tanh(w)))
+    for name in ("adam/mu/w", pairs[w].name):
+        with pytest.raises(br.DuplicateNameError, match=f"duplicate variable `{name}`"):
+            prog.rewrite(br.tanh, lambda x, name=name: x * br.parameter(name, [3], 1.0))
+
+
+def test_statistics_of_a_layer_in_a_plain_block_are_updated(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 4])
+        with br.block("outer"), br.block("inner"):
+            h = br.tanh(br.fc(x, 4, name="first"))
+        opt.adam(0.1).minimize(br.mean(h * h, name="loss"))
+
+    def normed(x: Any) -> Any:
+        return br.dropout(br.batch_norm(br.fc(x, 4, name="new"), name="norm"), 0.5)
+
+    new = prog.rewrite(br.tanh, normed)
+    names = {name.rpartition("/")[2] for name in new.updates}
+    assert {"norm.mean", "norm.var", "new.w", "new.b", "random_state"} <= names
+    exe = br.Executor(mode=mode)
+    scope, feed = exe.init(new, br.Scope(), seed=0), {"x": np.eye(3, 4, dtype="f")}
+    mean = next(name for name in new.updates if name.endswith("norm.mean"))
+    losses = [float(exe.run(new, scope, feed, "loss")) for _ in range(3)]
+    assert len(set(losses)) == 3
+    assert np.abs(scope[mean]).max() > 0
+    assert str(br.Program.from_bytes(new.to_bytes())) == str(new)

@@ -37,6 +37,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
+from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
 from braces.ir.views import VIEWS, LoopView, view_of
@@ -88,6 +89,8 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
         main = resolve_body(main, unifier.resolve)
     save_initial_values(builder)
     updates = {name: place.names.get(value, value) for name, value in builder.updates.items()}
+    inner = [value for value in updates.values() if value not in main.vars]
+    main = with_exported(main, inner) if inner else main
     return program.with_(main=main, updates=updates)
 
 

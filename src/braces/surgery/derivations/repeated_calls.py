@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
-from braces.errors import BracesError, GradientError, ProgramError
+from braces.errors import BracesError, DuplicateNameError, GradientError, ProgramError
 from braces.ir.plain_blocks.escaping_values import plain_blocks
-from braces.ir.records import Body, Derivation, Op, ProgramDef
+from braces.ir.records import DATA, Body, Derivation, Op, ProgramDef
 from braces.ir.walk import all_bodies, relabel_body
 from braces.passes.autodiff.forward_mode import jvp
 from braces.passes.autodiff.reverse_mode import gradients
@@ -54,6 +54,15 @@ class _Repetition:
         main = self.whole.main
         self.waiting = _reading(main.ops, part.outside)
         late = {name for op in self.waiting for name in op.binds()} | part.outside.keys()
+        clash = next(
+            (n for n in part.outside if n in main.vars and main.vars[n].kind != DATA), ""
+        )
+        if clash:
+            raise DuplicateNameError(
+                f"duplicate variable `{clash}`: the replacement declares it, and it is the "
+                "name of a derivative or of a state of the optimizer.",
+                fix="Choose another name in the replacement.",
+            )
         self.late = {name: info for name, info in main.vars.items() if name in late}
         body = main.with_(
             ops=tuple(op for op in main.ops if not {*op.binds()} & late),
