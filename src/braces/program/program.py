@@ -24,9 +24,9 @@ from braces.passes.training.freeze import freeze_parameters
 from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
 from braces.program.debuggable import Debuggable
+from braces.program.editable import Editable
 from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
-from braces.program.searchable import Searchable
 from braces.program.variables import Variables
 from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.pure_function import PureFunction
@@ -40,7 +40,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(Debuggable, InnerValues, Searchable, hints.Hinted):
+class Program(Debuggable, InnerValues, Editable, hints.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has

@@ -8,7 +8,7 @@ case as a single record.
 
 from typing import TypeAlias
 
-from braces.ir.records import BLOCK, CUSTOM_GRADIENT, Op
+from braces.ir.records import BLOCK, CUSTOM_GRADIENT, Body, Op
 from braces.ir.views.branches import CasesView
 from braces.ir.views.common import (
     Output,
@@ -50,6 +50,7 @@ __all__ = [
     "View",
     "cases_in",
     "fit_interface",
+    "loop_index",
     "names_read",
     "outputs_of",
     "size_in",
@@ -73,3 +74,11 @@ def view_of(op: Op) -> View | None:
     """Return the view of an operator that owns blocks; `None` for others."""
     view = VIEWS.get(op.type)
     return None if view is None else view.of(op)
+
+
+def loop_index(owner: Op, body: Body) -> str | None:
+    """Return the name of the iteration number in a block; `None` if it is no body of a loop."""
+    if VIEWS.get(owner.type) is not LoopView:
+        return None
+    index = LoopView.of(owner).index
+    return index if index in body.params else None

@@ -20,8 +20,7 @@ names, types, captures and enclosing blocks. This rule writes `x * x` for the sq
         return z                                  return z
       }                                         }
 
-Inputs are never mutated. If no rule changes anything, the same records are returned: an
-identical object (`is`) means "unchanged".
+Inputs are never mutated. If no rule changes anything, the same records (`is`) are returned.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from braces.errors import ProgramError
 from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
-from braces.ir.views import VIEWS, LoopView, view_of
+from braces.ir.views import VIEWS, LoopView, loop_index, view_of
 from braces.ir.walk import (
     all_bodies,
     map_bodies,
@@ -77,6 +76,8 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     - an inlined plain block (`InlinedBlock`), whose operators replace it;
     - `None`: the operator is removed, and nothing reads its outputs.
 
+    A method `enter(place)` of a rule is called before the first operator of each block.
+
     Raises:
         ProgramError: If a new name is shadowed by another variable in a sub-block.
     """
@@ -109,8 +110,7 @@ def rewrite_loops(
 
     Args:
         program: The program.
-        loops: Paths of loops, as `loop_0/body/loop_1`, or `None` for all. Other paths are
-            noted.
+        loops: Paths of loops, as `loop_0/body/loop_1`, or `None` for all; others are noted.
         rule: Returns the replacement of a loop from its view.
     """
     seen_paths = set[str]()
@@ -182,6 +182,7 @@ class InsertionPoint:
         self.table: SymbolTable = program.table
         if outer is not None and owner is not None:
             self.table = outer.table.within(owner)
+            self.table.trip_index = loop_index(owner, body)
         self.table.vars, self.table.ops = dict(body.vars), []
         self.names: dict[str, str] = {}
         self._op: Op | None = None
@@ -395,6 +396,8 @@ def _renamed_maker(op: Op, names: Mapping[str, str]) -> Op:
 
 
 def _walk(place: InsertionPoint, rule: Rule) -> Body:
+    if enter := getattr(rule, "enter", None):
+        enter(place)
     for op in place.body.ops:
         place.rewrite_op(op, rule)
     return place.close()

@@ -1,0 +1,113 @@
+"""Edits of programs: each method returns a new program, or is part of a transaction."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self, final
+
+from braces.errors import ProgramError
+from braces.keywords import hint_methods
+from braces.program.operator_edits import OperatorEdits
+from braces.program.searchable import Searchable
+from braces.program.structure_edits import StructureEdits
+from braces.surgery.edits.change import Edit, find_again, resolve_again
+from braces.surgery.edits.session import Session
+from braces.surgery.handles import Handle
+
+
+@final
+class Transaction(OperatorEdits, StructureEdits):
+    """Several edits of a program that are verified together; see `Program.edit`.
+
+    Attributes:
+        program: The program after the edits so far, and after the `with` the verified result.
+    """
+
+    def __init__(self, program: Any) -> None:
+        self._original = program
+        self._session: Session[Any] | None = None
+        self.program = program
+
+    def __enter__(self) -> Self:
+        if self._session is not None:
+            raise ProgramError(
+                "the transaction has begun already.", fix="Begin another: prog.edit()."
+            )
+        self._session = Session(self._original)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        session, self.program = self._session, self._original
+        assert session is not None
+        self._closed = True
+        if kind is None:
+            self.program = session.finish()
+
+    def _edited(self, edit: Edit[Any]) -> Self:
+        if self._session is None or getattr(self, "_closed", False):
+            raise ProgramError(
+                "the transaction is not open.", fix="Write: with prog.edit() as e: ..."
+            )
+        self._session.apply(edit)
+        self.program = self._session.program
+        return self
+
+
+@hint_methods
+class Editable(OperatorEdits, StructureEdits, Searchable):
+    """A program that is edited: each method returns a new program."""
+
+    def _edited(self, edit: Edit[Any]) -> Self:
+        session = Session(self)
+        session.apply(edit)
+        return session.finish()
+
+    def edit(self) -> Transaction:
+        """Begin a transaction of several edits.
+
+        In `with prog.edit() as e:`, the methods of `e` are those of programs and change
+        `e.program`. Types need to fit only at the end, when the result is verified. An error
+        leaves `e.program` as the original, and this program is never modified.
+
+        Raises:
+            BracesError: At the end, if an operator does not fit its operands; the message names
+                the operator and the edit.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     y = br.softmax(br.data("x", ["n", 4]), axis=1, name="y")
+            >>> with prog.edit() as e:
+            ...     _ = e.retype({"x": "f32[n]"}).set_attrs("y", axis=0)
+            ...     _ = e.rename({"y": "probs"})
+            >>> e.program["probs"].outputs[0].type
+            f32[n]
+        """
+        return Transaction(self)
+
+    def __getitem__(self, path: str | Handle) -> Handle:
+        """Return the operator, variable or block at a path, as errors and reports show it.
+
+        Args:
+            path: A path, as `loop_0/body/act`, or a handle of another version of the program.
+                Handles of earlier versions follow edits that rename or move operators.
+
+        Raises:
+            UnknownNameError: If there is none; the message has similar paths.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) return y }")
+            >>> prog["y"].type, prog["y"].inputs[0].path
+            ('tanh', 'x')
+        """
+        if isinstance(path, Handle):
+            return resolve_again(self, self.main_place, path)
+        return super().__getitem__(path)
+
+    def __contains__(self, path: object) -> bool:
+        if isinstance(path, Handle):
+            return find_again(self, self.main_place, path) is not None
+        return super().__contains__(path)

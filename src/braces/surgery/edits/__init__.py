@@ -1,0 +1,1 @@
+"""Edits of programs: insertions, replacements, names, types, attributes, blocks, parameters."""

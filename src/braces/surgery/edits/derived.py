@@ -1,0 +1,63 @@
+"""Refusal of edits at places that have been differentiated, as by `prog.rewrite`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from braces.builder.builder import Builder
+from braces.errors import ProgramError
+from braces.surgery.handles import Handle
+from braces.surgery.matches.derived_places import DerivedPlaces
+
+
+def refuse_derived(
+    program: Builder, operators: Iterable[Handle], label: str, exact: bool
+) -> None:
+    """Raise an error if a derivative relies on the values of an operator, unless `exact`.
+
+    Raises:
+        ProgramError: If an operator has been differentiated, or has a user-written gradient.
+    """
+    if exact:
+        return
+    derived = DerivedPlaces.of(program)
+    for handle in operators:
+        _refuse_custom(derived, handle, label)
+        top = handle.chain[0][0] if handle.chain else handle.name
+        if top in derived.main:
+            name = derived.main[top]
+            raise ProgramError(
+                f"`{handle.path}` is already differentiated; its gradient would remain that "
+                "of the old values.",
+                at=label,
+                given=f"the derivative of `{name}`" if name else None,
+                fix="Edit br.prune(prog, [loss]) and differentiate the new program, or pass "
+                "exact=True if the values stay the same.",
+            )
+
+
+def _refuse_custom(derived: DerivedPlaces, handle: Handle, label: str) -> None:
+    for path in _paths(handle):
+        if path in derived.custom:
+            raise ProgramError(
+                "the edit would invalidate the user-written gradient "
+                f"`{derived.custom[path]}`.",
+                at=f"{label}, at `{handle.path}`",
+                fix="Edit the function of br.custom_gradient, or pass exact=True if the values "
+                "stay the same.",
+            )
+
+
+def _paths(handle: Handle) -> Iterator[str]:
+    """Yield the path of an operator, and those of the operators around it."""
+    yield handle.path
+    place = handle.place
+    while place.outer is not None and place.owner is not None:
+        yield place.outer.path_of(place.owner.name)
+        place = place.outer
+
+
+def affected_by(variables: Iterable[Handle]) -> list[Handle]:
+    """Return the operators that bind or read variables: those that another value concerns."""
+    makers = [maker for var in variables if (maker := var.maker) is not None]
+    return [*makers, *(user for var in variables for user in var.users)]

@@ -1,0 +1,88 @@
+"""Edits in order, as one transaction: types are inferred after each, and checked at the end."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from braces.builder.builder import Builder
+from braces.errors import BracesError
+from braces.ir.paths import OPERATOR, Located, locate_again
+from braces.ir.places import Place
+from braces.ir.records import Op, ProgramDef
+from braces.passes.verifier.program import verify
+from braces.surgery.edits.change import Address, Edit, Lineage, Move
+from braces.surgery.edits.inference import Inference
+
+P = TypeVar("P", bound=Builder)
+
+
+class Session(Generic[P]):
+    """Edits of a program.
+
+    An operator that does not fit its operands after an edit may fit again after a later one. If
+    it still does not at the end, the error names the edit and the operator.
+
+    Attributes:
+        program: The program after the edits so far; `program` of the constructor is unchanged.
+    """
+
+    def __init__(self, program: P) -> None:
+        self.program = program
+        self._labels: list[str] = []
+        self._unfit: dict[Address, tuple[str, BracesError]] = {}
+
+    def apply(self, edit: Edit[P]) -> None:
+        """Apply one edit; an error leaves the session as it was."""
+        before = self.program.definition
+        change = edit(self.program)
+        unfit = {_moved(at, change.move): entry for at, entry in self._unfit.items()}
+        inference = Inference(change.variables, {*change.operators, *unfit})
+        definition = inference.run(change.program.definition)
+        program = with_definition(change.program, definition)
+        if program.startup is self.program.startup:  # each version is built further on its own
+            program.startup = program.startup.like(program.startup.definition)
+        program.built[Lineage] = Lineage.of(self.program).then(before, change.move)
+        self._unfit = {
+            at: (unfit[at][0] if at in unfit else change.label, error)
+            for at, error in inference.errors.items()
+        }
+        self._labels.append(change.label)
+        self.program = program
+
+    def finish(self) -> P:
+        """Return the program after verification.
+
+        Raises:
+            BracesError: If an operator does not fit its operands; the message names it and the
+                edit that changed them.
+        """
+        main = Place.main(self.program.definition)
+        for at, (label, error) in self._unfit.items():
+            located = locate_again(main, (OPERATOR, *at))
+            if located is not None:
+                raise _described(error, label, located)
+        try:
+            verify(self.program)
+        except BracesError as error:
+            labels = "; ".join(dict.fromkeys(self._labels[-3:]))
+            error.at = f"{labels}: {error.at}" if error.at else labels
+            raise
+        return self.program
+
+
+def with_definition(program: P, definition: ProgramDef) -> P:
+    """Return a program with another definition, and with the rest of another program."""
+    new = program.like(definition)
+    new.startup = program.startup
+    new.differentiated = list(program.differentiated)
+    return new
+
+
+def _moved(at: Address, move: Move | None) -> Address:
+    return move((OPERATOR, *at))[1:] if move else at
+
+
+def _described(error: BracesError, label: str, located: Located) -> BracesError:
+    assert isinstance(located.content, Op)
+    error.at = f"{label}: `{located.path}`, {located.content.describe()}"
+    return error
