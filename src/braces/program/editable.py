@@ -10,8 +10,8 @@ from braces.keywords import hint_methods
 from braces.program.operator_edits import OperatorEdits
 from braces.program.searchable import Searchable
 from braces.program.structure_edits import StructureEdits
-from braces.surgery.edits.change import Edit, find_again, resolve_again
-from braces.surgery.edits.session import Session
+from braces.surgery.edits.core.change import Edit, find_again, resolve_again
+from braces.surgery.edits.core.session import EditSession
 from braces.surgery.handles import Handle
 
 
@@ -25,7 +25,7 @@ class Transaction(OperatorEdits, StructureEdits):
 
     def __init__(self, program: Any) -> None:
         self._original = program
-        self._session: Session[Any] | None = None
+        self._session: EditSession[Any] | None = None
         self.program = program
 
     def __enter__(self) -> Self:
@@ -33,7 +33,7 @@ class Transaction(OperatorEdits, StructureEdits):
             raise ProgramError(
                 "the transaction has begun already.", fix="Begin another: prog.edit()."
             )
-        self._session = Session(self._original)
+        self._session = EditSession(self._original)
         return self
 
     def __exit__(
@@ -60,7 +60,7 @@ class Editable(OperatorEdits, StructureEdits, Searchable):
     """A program that is edited: each method returns a new program."""
 
     def _edited(self, edit: Edit[Any]) -> Self:
-        session = Session(self)
+        session = EditSession(self)
         session.apply(edit)
         return session.finish()
 
@@ -72,7 +72,7 @@ class Editable(OperatorEdits, StructureEdits, Searchable):
         leaves `e.program` as the original, and this program is never modified.
 
         Raises:
-            BracesError: At the end, if an operator does not fit its operands; the message names
+            BracesError: If an operator does not fit its operands at the end; the message names
                 the operator and the edit.
 
         Example:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 from braces.keywords import hint_methods
 from braces.surgery.edits import attributes, insertions, removal
-from braces.surgery.edits.address import At
-from braces.surgery.edits.change import Edit
+from braces.surgery.edits.core.address import At
+from braces.surgery.edits.core.change import Edit
 
 
 @hint_methods
@@ -28,9 +29,9 @@ class OperatorEdits:
     # ---- operators ---------------------------------------------------------------------------
 
     def insert_after(
-        self, at: At, function: Any, *, retype: bool = False, exact: bool = False
+        self, at: At, function: Callable[..., Any], *, retype: bool = False, exact: bool = False
     ) -> Self:
-        """Insert what a function builds after values; their readers read the new values.
+        """Insert the results of a function after values; their readers read the new values.
 
         A value keeps its name. All operators that read it, results and updates of it read the
         new value. Data, parameters and arguments of blocks are values, too.
@@ -66,13 +67,13 @@ class OperatorEdits:
     def insert_before(
         self,
         at: At,
-        function: Any,
+        function: Callable[..., Any],
         *,
         operand: str | None = None,
         retype: bool = False,
         exact: bool = False,
     ) -> Self:
-        """Insert what a function builds before operators, which read the new values.
+        """Insert the results of a function before operators, which read the new values.
 
         Other readers of the operands are not changed.
 
@@ -105,9 +106,9 @@ class OperatorEdits:
         )
 
     def replace(
-        self, at: At, function: Any, *, retype: bool = False, exact: bool = False
+        self, at: At, function: Callable[..., Any], *, retype: bool = False, exact: bool = False
     ) -> Self:
-        """Replace operators by what a function builds from their operands.
+        """Replace operators by results of a function of their operands.
 
         The new values have the names of the old ones. `prog.rewrite` replaces patterns.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from braces.keywords import hint_methods
 from braces.surgery.edits import blocks, names as naming, parameters, splicing, types as typing_
-from braces.surgery.edits.address import At
-from braces.surgery.edits.change import Edit
+from braces.surgery.edits.core.address import At
+from braces.surgery.edits.core.change import Edit
 
 
 @hint_methods
@@ -80,9 +80,9 @@ class StructureEdits:
     # ---- blocks ------------------------------------------------------------------------------
 
     def replace_block(
-        self, at: At, function: Any, *, retype: bool = False, exact: bool = False
+        self, at: At, function: Callable[..., Any], *, retype: bool = False, exact: bool = False
     ) -> Self:
-        """Replace the content of a block by what a function builds.
+        """Replace the content of a block by that of a function.
 
         Args:
             at: Blocks, as `loop_0/body`; or operators with one block.
@@ -149,7 +149,7 @@ class StructureEdits:
             The new program; in a transaction, the transaction.
 
         Raises:
-            ProgramError: If it is not a plain block.
+            ProgramError: If a block is not a plain block.
             UnknownNameError: If the block does not exist.
 
         Example:

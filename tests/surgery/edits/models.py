@@ -60,6 +60,11 @@ def losses(prog: br.Program, mode: str, steps: int = 3, feed: Any = None) -> lis
     return [float(exe.run(prog, scope, feed or FEED, "loss")) for _ in range(steps)]
 
 
+def same(left: list[float], right: list[float], tolerance: float = 1e-5) -> None:
+    """Losses agree."""
+    np.testing.assert_allclose(left, right, rtol=tolerance)
+
+
 def read_again(prog: br.Program) -> None:
     """Text and bytes of a program read back the same."""
     assert str(br.parse(str(prog))) == str(prog)

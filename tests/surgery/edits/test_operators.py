@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.surgery.edits.models import ACT, FEED, losses, minimized, model, read_again, types_of
+from tests.surgery.edits.models import (
+    ACT,
+    FEED,
+    losses,
+    minimized,
+    model,
+    read_again,
+    same,
+    types_of,
+)
 
 pytestmark = pytest.mark.unoptimized
 PLACES = [
@@ -33,7 +42,7 @@ def test_an_insertion_in_each_construct_reaches_the_readers(mode: str) -> None:
         assert new[prog[path]].type == prog[path].type
         assert [user.type for user in new[path].users] == ["multiply"]
     read_again(new)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(prog), mode), 1e-4)
+    same(losses(minimized(new), mode), losses(minimized(prog), mode), 1e-4)
 
 
 def test_all_of_a_selection_are_edited_and_differentiated(mode: str) -> None:
@@ -44,7 +53,7 @@ def test_all_of_a_selection_are_edited_and_differentiated(mode: str) -> None:
     wanted = prog.rewrite(lambda x: br.tanh(x), lambda x: br.tanh(x) * 0.5)
     wanted = wanted.rewrite(lambda x: br.sigmoid(x), lambda x: br.sigmoid(x) * 0.5)
     wanted = wanted.rewrite(lambda x: br.sin(x), lambda x: br.sin(x) * 0.5)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-4)
+    same(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-4)
 
 
 def test_data_parameters_arguments_and_results_are_values_too(mode: str) -> None:
@@ -112,7 +121,7 @@ def test_an_operator_reads_what_is_inserted_before_it(mode: str) -> None:
     for path in PLACES:
         assert {maker.type for var in new[path].inputs if (maker := var.maker)} == {"divide"}
     read_again(new)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(prog), mode), 1e-4)
+    same(losses(minimized(new), mode), losses(minimized(prog), mode), 1e-4)
 
 
 def test_one_operand_and_no_other_reader(mode: str) -> None:
@@ -142,14 +151,16 @@ def test_a_replacement_has_the_names_of_the_outputs(mode: str) -> None:
     new = prog.replace(PLACES, lambda *v: br.relu(v[0]))
     assert {new[path].type for path in PLACES} == {"relu"}
     read_again(new)
-    assert np.isfinite(losses(minimized(new.replace(PLACES[-2], lambda v: v * 0.5)), mode)).all()
+    assert np.isfinite(
+        losses(minimized(new.replace(PLACES[-2], lambda v: v * 0.5)), mode)
+    ).all()
 
 
 def test_a_swapped_activation_is_as_if_written_so(mode: str) -> None:
     prog = model()
     new = prog.replace(prog.find(type="tanh"), br.sigmoid)
     wanted = prog.rewrite(br.tanh, br.sigmoid)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-5)
+    same(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-5)
 
 
 def test_a_construct_is_replaced(mode: str) -> None:
@@ -211,7 +222,7 @@ def test_a_value_takes_the_place_of_a_removed_operator(mode: str) -> None:
     for function in (br.sin, br.sigmoid):
         wanted = wanted.rewrite(function, lambda x: x)
     wanted = wanted.replace(ACT, lambda v: v)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-5)
+    same(losses(minimized(new), mode), losses(minimized(wanted), mode), 1e-5)
     read_again(new)
     named = prog.remove(ACT, by="cell")
     assert types_of(named, "loop_0/body/partition_0/cases[0]") == ["concat", "matmul", "add"]

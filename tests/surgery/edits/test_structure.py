@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.surgery.edits.models import ACT, FEED, losses, minimized, model, read_again, types_of
+from tests.surgery.edits.models import (
+    ACT,
+    FEED,
+    losses,
+    minimized,
+    model,
+    read_again,
+    same,
+    types_of,
+)
 
 pytestmark = pytest.mark.unoptimized
 
@@ -40,7 +49,9 @@ def test_the_body_of_a_loop_is_built_anew(mode: str) -> None:
 def test_cases_and_plain_blocks_are_built_anew(mode: str) -> None:
     prog = model()
     with prog.edit() as e:
-        e.replace_block("partition_1/cases[0]", lambda valid, rows: br.dropout(br.cos(rows), 0.3))
+        e.replace_block(
+            "partition_1/cases[0]", lambda valid, rows: br.dropout(br.cos(rows), 0.3)
+        )
         e.replace_block("switch_0/cases[1]", lambda v: v * 0.25)
         e.replace_block("encoder/body", lambda x: br.tanh(br.fc(x, 6, name="other")))
     new = e.program
@@ -53,7 +64,7 @@ def test_cases_and_plain_blocks_are_built_anew(mode: str) -> None:
 
 def test_both_modes_draw_the_same_in_row_wise_branches() -> None:
     new = model().insert_after([ACT, "partition_1/cases[1]/warm"], lambda v: br.dropout(v, 0.5))
-    np.testing.assert_allclose(losses(new, "compile"), losses(new, "interpret"), rtol=1e-5)
+    same(losses(new, "compile"), losses(new, "interpret"), 1e-5)
     with pytest.raises(br.ProgramError, match="flip mixes batch elements") as caught:
         model().insert_after(ACT, lambda v: br.flip(v, axis=0))
     assert f"insert_after `{ACT}`" in str(caught.value)
@@ -103,7 +114,7 @@ def test_operators_are_wrapped_and_inlined_again(mode: str) -> None:
     again = new.inline(["square", "halving", new[first[0]].block])
     assert again[first[0]].path == first[0].path
     assert not br.diff(prog, again)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(model()), mode), 1e-5)
+    same(losses(minimized(new), mode), losses(minimized(model()), mode), 1e-5)
     flat = prog.inline("encoder")
     assert flat["encoder/proj"].type == "tanh"
     read_again(flat)
@@ -112,7 +123,7 @@ def test_operators_are_wrapped_and_inlined_again(mode: str) -> None:
 def test_a_training_step_is_wrapped_without_a_change_of_values(mode: str) -> None:
     prog = minimized(model())
     new = prog.wrap(["loop_0", "sum_0", "full_0", "moveaxis_0"], name="recurrence")
-    np.testing.assert_allclose(losses(new, mode), losses(prog, mode), rtol=1e-6)
+    same(losses(new, mode), losses(prog, mode), 1e-6)
     read_again(new)
 
 
@@ -206,7 +217,7 @@ def test_programs_that_do_not_fit() -> None:
     with br.Program() as host:
         br.parameter("s/down.w", [3])
         host.give(br.data("z", ["n", 6]) * 1.0)
-    with pytest.raises(br.DuplicateNameError, match="duplicate name `s/down.w`"):
+    with pytest.raises(br.DuplicateNameError, match="duplicate name `s/down"):
         host.splice(other, {"h": "z"}, name="s")
 
 
@@ -224,7 +235,7 @@ def test_frozen_parameters_do_not_move(mode: str) -> None:
         exe.run(new, scope, FEED, "loss")
         np.testing.assert_array_equal(scope["encoder/proj.w"], kept)
         assert (scope["cell.w"] != moved).any()
-    np.testing.assert_allclose(losses(before, mode), losses(after, mode), rtol=1e-6)
+    same(losses(before, mode), losses(after, mode), 1e-6)
     inside = prog.freeze(prog.find(inside="loop_0"))
     assert [w.name for w in inside.parameters if not w.trainable] == ["cell.w", "cell.b"]
     for at, text in (("x", "got `x`"), ("sum_0", "got `sum_0`")):
@@ -243,7 +254,7 @@ def test_cast_parameters_are_trained(mode: str) -> None:
         exe = br.Executor(mode=mode)
         scope = exe.init(new, br.Scope(), seed=0)
         assert scope["cell.w"].dtype == "bfloat16"
-        np.testing.assert_allclose(losses(new, mode), wanted, rtol=2e-2)
+        same(losses(new, mode), wanted, 2e-2)
     assert before["loss"].outputs[0].type == prog["loss"].outputs[0].type
 
 
@@ -254,7 +265,7 @@ def test_cast_operators_compute_in_the_dtype(mode: str) -> None:
     assert str(new[ACT].outputs[0].type).startswith("bf16")
     assert types_of(new, "encoder/body").count("cast") == 3 + 3
     read_again(new)
-    np.testing.assert_allclose(losses(minimized(new), mode), losses(minimized(prog), mode), 3e-2)
+    same(losses(minimized(new), mode), losses(minimized(prog), mode), 3e-2)
     for at, dtype, error, text in (
         (ACT, "int8", br.DTypeError, "expected a float dtype, got int8"),
         ("x", "bfloat16", br.ProgramError, "expected a float parameter, got `x`"),
@@ -287,8 +298,7 @@ def test_an_error_changes_nothing() -> None:
     prog = model()
     definition, startup = prog.definition, prog.startup.definition
     with pytest.raises(br.UnknownNameError), prog.edit() as e:
-        e.insert_after(ACT, lambda v: br.fc(v, 6, name="more"))
-        e.remove("absent")
+        e.insert_after(ACT, lambda v: br.fc(v, 6, name="more")).remove("absent")
     assert e.program is prog
     assert (prog.definition, prog.startup.definition) == (definition, startup)
     with prog.edit() as e:
@@ -352,7 +362,9 @@ def test_user_written_gradients_stay_valid() -> None:
 
         prog.give(br.sum(rounded(x), name="loss"))
     inner = "rounded/body/rounded/inner"
-    with pytest.raises(br.ProgramError, match="would invalidate the user-written gradient") as e:
+    with pytest.raises(
+        br.ProgramError, match="would invalidate the user-written gradient"
+    ) as e:
         prog.replace(inner, br.floor)
     assert "custom_gradient_0" in str(e.value)
     assert prog.replace(inner, br.floor, exact=True)[inner].type == "floor"

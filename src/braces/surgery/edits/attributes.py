@@ -14,10 +14,10 @@ from braces.dtypes import DType
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
 from braces.ir.records import Attr, Literal, Op
 from braces.passes.core.rewrite import InsertionPoint
-from braces.surgery.edits.address import operators_at, paths_text
-from braces.surgery.edits.change import Change
-from braces.surgery.edits.derived import refuse_derived
-from braces.surgery.edits.walk import Action, Walk
+from braces.surgery.edits.core.address import operators_at, paths_text
+from braces.surgery.edits.core.change import EditResult
+from braces.surgery.edits.core.derived import refuse_derived
+from braces.surgery.edits.core.walk import Action, EditWalk
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
@@ -25,7 +25,7 @@ P = TypeVar("P", bound=Builder)
 
 def set_attrs(
     program: P, at: Any, attrs: Mapping[str, Any], *, exact: bool = False
-) -> Change[P]:
+) -> EditResult[P]:
     """Set attributes of operators; see `Edits.set_attrs`."""
     handles = operators_at(program, at)
     label = f"set_attrs {paths_text(handles)}"
@@ -41,11 +41,11 @@ def set_attrs(
     return _changed(program, handles, action, label)
 
 
-def _changed(program: P, handles: list[Handle], action: Action, label: str) -> Change[P]:
+def _changed(program: P, handles: list[Handle], action: Action, label: str) -> EditResult[P]:
     """Return the change of operators whose types are inferred again."""
     addresses = [(handle.chain, handle.name) for handle in handles]
-    walk = Walk(label, {address: action for address in addresses})
-    return Change(walk.apply(program), label, operators=addresses)
+    walk = EditWalk(label, {address: action for address in addresses})
+    return EditResult(walk.apply(program), label, operators=addresses)
 
 
 def _bound(op: Op, attrs: Mapping[str, Any], point: InsertionPoint) -> dict[str, Attr]:
@@ -83,7 +83,7 @@ def _resolved(
 
 def set_constant(
     program: P, at: Any, value: Any, *, retype: bool = False, exact: bool = False
-) -> Change[P]:
+) -> EditResult[P]:
     """Set the value of constants; see `Edits.set_constant`."""
     handles = operators_at(program, at)
     label = f"set_constant {paths_text(handles)}"
@@ -124,12 +124,12 @@ def _converted(value: Any, old: Attr, label: str, retype: bool) -> Literal:
     """
     assert isinstance(old, Literal)
     array = np.asarray(value)
-    given = f"old: {old}   new: {array.dtype}{list(array.shape)}"
+    types = f"old: {old}   new: {array.dtype}{list(array.shape)}"
     if not retype and array.shape != old.shape:
         raise ShapeError(
             f"expected a value of shape {list(old.shape)}, got {list(array.shape)}.",
             at=label,
-            given=given,
+            given=types,
             fix="Pass retype=True to infer the types of later operators again.",
         )
     dtype = old.dtype
@@ -138,7 +138,7 @@ def _converted(value: Any, old: Attr, label: str, retype: bool) -> Literal:
             raise DTypeError(
                 f"expected a value of dtype {dtype}, got {array.dtype}.",
                 at=label,
-                given=given,
+                given=types,
                 fix=f"Convert it: value.astype({dtype.name!r}), or pass retype=True.",
             )
         dtype = array.dtype

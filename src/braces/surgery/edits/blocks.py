@@ -27,12 +27,12 @@ from braces.ir.views.common import outputs_of
 from braces.ir.walk import free_names, map_bodies, names_bound_by, with_captures
 from braces.ops.control.construct.build import close_block
 from braces.passes.core.rewrite import InsertionPoint, Replacement
-from braces.surgery.edits.address import handles_at, operators_at, paths_text
-from braces.surgery.edits.change import Change, Key, Move, chain_of
-from braces.surgery.edits.derived import refuse_derived
-from braces.surgery.edits.session import with_definition
-from braces.surgery.edits.site import Builds, EditPlace
-from braces.surgery.edits.walk import Walk
+from braces.surgery.edits.core.address import handles_at, operators_at, paths_text
+from braces.surgery.edits.core.change import EditResult, Key, Move, chain_of
+from braces.surgery.edits.core.derived import refuse_derived
+from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.site import Builds, EditPlace
+from braces.surgery.edits.core.walk import EditWalk
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
@@ -63,7 +63,7 @@ def _changed(body: Body, chain: Chain, change: Callable[[Body], Body]) -> Body:
 # ---- wrapping --------------------------------------------------------------------------------
 
 
-def wrap(program: P, at: Any, *, name: str, recompute: bool = False) -> Change[P]:
+def wrap(program: P, at: Any, *, name: str, recompute: bool = False) -> EditResult[P]:
     """Move operators of one block into a plain block; see `Edits.wrap`."""
     handles = operators_at(program, at)
     label = f"wrap {paths_text(handles)}"
@@ -91,7 +91,7 @@ def wrap(program: P, at: Any, *, name: str, recompute: bool = False) -> Change[P
 
     new = with_definition(program, with_block(program.definition, place.chain, change))
     bound = names_bound_by(op for op in place.body.ops if op.name in names)
-    return Change(new, label, move=_into(place.chain, name, names, bound))
+    return EditResult(new, label, move=_into(place.chain, name, names, bound))
 
 
 def _wrapped(
@@ -139,10 +139,12 @@ def _sorted(
             continue
         bound = names_bound_by(inside)
         cause = next((n for n in op.reads() if n in bound or n in late), None)
-        if cause is None:
+        if len(inside) == len(names) or cause is not None:
+            after.append(op)
+        else:
             before.append(op)
+        if cause is None:
             continue
-        after.append(op)
         late |= dict.fromkeys(op.binds(), op)
         maker = next((o.name for o in inside if cause in o.binds()), "")
         first[op.name] = maker or first[late[cause].name]
@@ -170,7 +172,7 @@ def _into(chain: Chain, block: str, names: set[str], bound: set[str]) -> Move:
 # ---- inlining --------------------------------------------------------------------------------
 
 
-def inline(program: P, at: Any) -> Change[P]:
+def inline(program: P, at: Any) -> EditResult[P]:
     """Replace plain blocks by the operators in them; see `Edits.inline`."""
     handles = [_owner(handle) for handle in handles_at(program, at)]
     label = f"inline {paths_text(handles)}"
@@ -187,8 +189,8 @@ def inline(program: P, at: Any) -> Change[P]:
         ambiguous = ambiguous_in(point.body, lambda other: other.name == op.name)
         return inline_block(op, ambiguous, point.table.names.unique)
 
-    new = Walk(label, dict.fromkeys(wanted, action)).apply(program)
-    return Change(new, label, move=_out_of([(h.chain, h.name) for h in handles]))
+    new = EditWalk(label, dict.fromkeys(wanted, action)).apply(program)
+    return EditResult(new, label, move=_out_of([(h.chain, h.name) for h in handles]))
 
 
 def _owner(handle: Handle) -> Handle:
@@ -217,8 +219,8 @@ def _out_of(blocks: Sequence[tuple[Chain, str]]) -> Move:
 
 def replace_block(
     program: P, at: Any, function: Any, *, retype: bool = False, exact: bool = False
-) -> Change[P]:
-    """Replace the content of a block by what a function builds; see `Edits.replace_block`."""
+) -> EditResult[P]:
+    """Replace the content of a block by that of a function; see `Edits.replace_block`."""
     handles = [_block(handle) for handle in handles_at(program, at)]
     label = f"replace_block {paths_text(handles)}"
     owners = {handle: maker for handle in handles if (maker := handle.maker) is not None}
@@ -234,8 +236,8 @@ def replace_block(
             op = _with_content(op, handle, point, builds)
         return walk.complete_rows(op, point)
 
-    walk = Walk(label, dict.fromkeys(labels, action))
-    return Change(walk.apply(program), label, operators=list(labels) if retype else ())
+    walk = EditWalk(label, dict.fromkeys(labels, action))
+    return EditResult(walk.apply(program), label, operators=list(labels) if retype else ())
 
 
 def _block(handle: Handle) -> Handle:
@@ -260,14 +262,16 @@ def _with_content(op: Op, handle: Handle, point: InsertionPoint, builds: Builds)
     """Return an operator with the new content of one of its blocks."""
     old = op.bodies()[handle.name]
     with point.building():
-        body = _built(op, handle, old, point, builds)
+        body = _new_content(op, handle, old, point, builds)
     labels = iter(op.bodies())
     return with_captures(
         map_bodies(op, lambda content: body if next(labels) == handle.name else content)
     )
 
 
-def _built(op: Op, handle: Handle, old: Body, point: InsertionPoint, builds: Builds) -> Body:
+def _new_content(
+    op: Op, handle: Handle, old: Body, point: InsertionPoint, builds: Builds
+) -> Body:
     program, outer = point.program, point.table
     table = outer.within(op)
     table.params = list(old.params)

@@ -19,11 +19,11 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.places import Chain
 from braces.ir.records import CAPTURES, Op
 from braces.passes.core.rewrite import InsertionPoint, Replacement
-from braces.surgery.edits.address import operators_at, paths_text, variables_at
-from braces.surgery.edits.change import Address, Change
-from braces.surgery.edits.derived import affected_by, refuse_derived
-from braces.surgery.edits.site import Builds, EditPlace, old_type, operands_of, substitute
-from braces.surgery.edits.walk import Action, Entry, Walk
+from braces.surgery.edits.core.address import operators_at, paths_text, variables_at
+from braces.surgery.edits.core.change import Address, EditResult
+from braces.surgery.edits.core.derived import affected_by, refuse_derived
+from braces.surgery.edits.core.site import Builds, EditPlace, old_type, operands_of, substitute
+from braces.surgery.edits.core.walk import Action, EditWalk, Entry
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
@@ -34,8 +34,8 @@ P = TypeVar("P", bound=Builder)
 
 def insert_after(
     program: P, at: Any, function: Any, *, retype: bool = False, exact: bool = False
-) -> Change[P]:
-    """Insert what a function builds after values; see `Edits.insert_after`."""
+) -> EditResult[P]:
+    """Insert the results of a function after values; see `Edits.insert_after`."""
     groups = variables_at(program, at)
     variables = [var for group in groups for var in group]
     label = f"insert_after {paths_text(variables)}"
@@ -43,9 +43,9 @@ def insert_after(
     insertion = _After(Builds(function, label, retype))
     for group in groups:
         insertion.add(group)
-    walk = insertion.walk = Walk(label, insertion.actions, insertion.entries)
+    walk = insertion.walk = EditWalk(label, insertion.actions, insertion.entries)
     new = walk.apply(program)
-    return Change(new, label, walk.variables, walk.operators)
+    return EditResult(new, label, walk.variables, walk.operators)
 
 
 class _After:
@@ -55,7 +55,7 @@ class _After:
         self.builds = builds
         self.actions: dict[Address, Action] = {}
         self.entries: dict[Chain, Entry] = {}
-        self.walk = Walk("", {})
+        self.walk = EditWalk("", {})
         self._groups: dict[Address | Chain, list[Sequence[Handle]]] = {}
 
     def add(self, group: Sequence[Handle]) -> None:
@@ -105,8 +105,8 @@ def insert_before(
     operand: str | None = None,
     retype: bool = False,
     exact: bool = False,
-) -> Change[P]:
-    """Insert what a function builds before operators; see `Edits.insert_before`."""
+) -> EditResult[P]:
+    """Insert the results of a function before operators; see `Edits.insert_before`."""
     handles = operators_at(program, at)
     label = f"insert_before {paths_text(handles)}"
     refuse_derived(program, handles, label, exact)
@@ -123,8 +123,8 @@ def insert_before(
             walk.operators += [(handle.chain, handle.name) for handle in handles]
         return _reading(op, dict(zip(olds, [v.name for v in values], strict=True)))
 
-    walk = Walk(label, {(handle.chain, handle.name): action for handle in handles})
-    return Change(walk.apply(program), label, walk.variables, walk.operators)
+    walk = EditWalk(label, {(handle.chain, handle.name): action for handle in handles})
+    return EditResult(walk.apply(program), label, walk.variables, walk.operators)
 
 
 def _operands(op: Op, operand: str | None, label: str) -> list[str]:
@@ -163,8 +163,8 @@ def _reading(op: Op, names: dict[str, str]) -> Op:
 
 def replace(
     program: P, at: Any, function: Any, *, retype: bool = False, exact: bool = False
-) -> Change[P]:
-    """Replace operators by what a function builds from their operands; see `Edits.replace`."""
+) -> EditResult[P]:
+    """Replace operators by results of a function of their operands; see `Edits.replace`."""
     handles = operators_at(program, at)
     label = f"replace {paths_text(handles)}"
     refuse_derived(program, handles, label, exact)
@@ -180,5 +180,5 @@ def replace(
         substitute(point, olds, values)
         return {}
 
-    walk = Walk(label, {(handle.chain, handle.name): action for handle in handles})
-    return Change(walk.apply(program), label, walk.variables, walk.operators)
+    walk = EditWalk(label, {(handle.chain, handle.name): action for handle in handles})
+    return EditResult(walk.apply(program), label, walk.variables, walk.operators)

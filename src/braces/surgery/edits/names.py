@@ -27,16 +27,16 @@ from braces.ir.walk import (
     rename_slots,
     with_captures,
 )
-from braces.surgery.edits.address import handles_at
-from braces.surgery.edits.change import Change, Key
-from braces.surgery.edits.session import with_definition
+from braces.surgery.edits.core.address import handles_at
+from braces.surgery.edits.core.change import EditResult, Key
+from braces.surgery.edits.core.session import with_definition
 from braces.surgery.handles import Handle, variable_handle
 
 P = TypeVar("P", bound=Builder)
 Names = dict[str, str]
 
 
-def rename(program: P, names: Mapping[Any, str]) -> Change[P]:
+def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
     """Rename operators and variables; see `Edits.rename`."""
     renaming = _Renaming.of(program, names)
     label = "rename " + ", ".join(f"`{old}` to `{new}`" for old, new in renaming.shown[:3])
@@ -53,7 +53,7 @@ def rename(program: P, names: Mapping[Any, str]) -> Change[P]:
         (_all(target, outer), _all(sources, outer))
         for target, sources in program.differentiated
     ]
-    return Change(new, label, move=renaming.move)
+    return EditResult(new, label, move=renaming.move)
 
 
 def _same_value(handle: Handle) -> Iterator[Handle]:
@@ -174,7 +174,7 @@ class _Renaming:
         """Raise an error if a new name has another meaning where it would be visible.
 
         Raises:
-            DuplicateNameError: The message names both places.
+            DuplicateNameError: If there is another meaning; the message names both places.
         """
         for place in main.walk():
             variables = self.variables.get(place.chain, {})
@@ -186,14 +186,14 @@ class _Renaming:
                 self._check_inner(place, old, new, label)
 
     def _check_unique(
-        self, place: Place, bound: Iterable[str], names: Names, what: str, label: str
+        self, place: Place, bound: Iterable[str], names: Names, kind: str, label: str
     ) -> None:
         renamed = dict[str, str]()
         for name in bound:
             new = names.get(name, name)
             if new in renamed:
                 pair = (renamed[new], name) if name in names else (name, renamed[new])
-                raise _clash(place, pair[0], pair[1], new, what, label)
+                raise _clash(place, pair[0], pair[1], new, kind, label)
             renamed[new] = name
 
     def _check_outer(self, place: Place, old: str, new: str, label: str) -> None:
@@ -280,7 +280,7 @@ def _new_name(at: Any, handle: Handle, new: Any) -> str:
     """Return the new name of a handle: the given one, or a pattern filled in.
 
     Raises:
-        ProgramError: If it is no valid name, or the patterns have different numbers of `*`.
+        ProgramError: If the name is invalid, or the patterns have different numbers of `*`.
     """
     if not isinstance(new, str):
         raise ProgramError(
@@ -300,10 +300,10 @@ def _new_name(at: Any, handle: Handle, new: Any) -> str:
 
 
 def _clash(
-    place: Place, taken: str, old: str, new: str, what: str, label: str
+    place: Place, taken: str, old: str, new: str, kind: str, label: str
 ) -> DuplicateNameError:
     return DuplicateNameError(
-        f"cannot rename `{place.path_of(old)}` to `{new}`: the {what} `{taken}` has this name.",
+        f"cannot rename `{place.path_of(old)}` to `{new}`: the {kind} `{taken}` has this name.",
         at=label,
         fix="Choose another name, or rename both in one call.",
     )

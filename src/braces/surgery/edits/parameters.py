@@ -11,6 +11,7 @@ in the dtype, and its outputs are converted back. So no other type changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from braces.builder.append import emit
@@ -24,13 +25,13 @@ from braces.ir.records import PARAMETER, Op, VarInfo
 from braces.ir.walk import rename_slots
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.training.freeze import freeze_parameters
-from braces.surgery.edits.address import handles_at, operators_at, paths_text
-from braces.surgery.edits.change import Change, chain_of
-from braces.surgery.edits.derived import refuse_derived
-from braces.surgery.edits.inference import retyped
-from braces.surgery.edits.session import with_definition
+from braces.surgery.edits.core.address import handles_at, operators_at, paths_text
+from braces.surgery.edits.core.change import EditResult, chain_of
+from braces.surgery.edits.core.derived import refuse_derived
+from braces.surgery.edits.core.inference import retyped
+from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.walk import Action, EditWalk
 from braces.surgery.edits.types import CAST, retyped_startup
-from braces.surgery.edits.walk import Action, Walk
 from braces.surgery.handles import Handle, is_parameter
 
 P = TypeVar("P", bound=Builder)
@@ -39,7 +40,7 @@ P = TypeVar("P", bound=Builder)
 # ---- freezing --------------------------------------------------------------------------------
 
 
-def freeze(program: P, at: Any) -> Change[P]:
+def freeze(program: P, at: Any) -> EditResult[P]:
     """Stop the updates of parameters; see `Edits.freeze`."""
     names = [handle.name for handle in _parameters(program, at)]
     label = f"freeze {', '.join(f'`{name}`' for name in names[:3])}"
@@ -51,7 +52,7 @@ def freeze(program: P, at: Any) -> Change[P]:
         for name, info in definition.main.vars.items()
     }
     new = with_definition(program, definition.with_(main=definition.main.with_(vars=infos)))
-    return Change(new, label)
+    return EditResult(new, label)
 
 
 def _parameters(program: Builder, at: Any) -> list[Handle]:
@@ -60,27 +61,27 @@ def _parameters(program: Builder, at: Any) -> list[Handle]:
     Raises:
         ProgramError: If a variable is no parameter, or operators read none.
     """
-    found: dict[Handle, None] = {}
+    parameters: dict[Handle, None] = {}
     handles = handles_at(program, at, "parameters")
     for handle in handles:
         if handle.info is not None and handle.maker is None:
-            found |= {handle: None} if is_parameter(handle) else {}
+            parameters |= {handle: None} if is_parameter(handle) else {}
         else:
             operators = operators_at(program, handle, inside=True)
             read = (var for op in operators for var in op.inputs)
-            found |= {var: None for var in read if is_parameter(var)}
-    if not found:
+            parameters |= {var: None for var in read if is_parameter(var)}
+    if not parameters:
         raise ProgramError(
             f"expected parameters or operators that read some, got {paths_text(handles)}.",
             fix="prog.find(kind='parameters') lists all.",
         )
-    return list(found)
+    return list(parameters)
 
 
 # ---- casting ---------------------------------------------------------------------------------
 
 
-def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> Change[P]:
+def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> EditResult[P]:
     """Store parameters, and compute operators, in another dtype; see `Edits.cast`."""
     narrow = dtype_of(dtype)
     handles = handles_at(program, at, "parameters")
@@ -100,11 +101,11 @@ def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> Change[P]:
     for handle in operators:
         casting.actions[handle.chain, handle.name] = casting.operator
     casting.plan_updates()
-    walk = Walk(label, casting.actions, {(): casting.begin} if declared else {})
+    walk = EditWalk(label, casting.actions, {(): casting.begin} if declared else {})
     new = walk.apply(program)
     types = {handle.name: casting.narrow_type(handle) for handle in declared}
     new.startup = retyped_startup(new.startup, types, label)
-    return Change(new, label)
+    return EditResult(new, label)
 
 
 def _check_parameters(handles: Sequence[Handle], label: str) -> None:
@@ -150,8 +151,7 @@ class _Casting:
                 continue
             address = ((), maker.name)
             self._next.setdefault(maker.name, []).append(handle.name)
-            inner = self.actions.get(address)
-            self.actions[address] = lambda op, point, inner=inner: self._moved(op, point, inner)
+            self.actions[address] = partial(self._cast_next, self.actions.get(address))
 
     def begin(self, point: InsertionPoint) -> None:
         """Declare the parameters in the dtype, and convert them for their readers."""
@@ -162,7 +162,7 @@ class _Casting:
             with point.building():
                 point.names[name] = emit(CAST, point.var(name), dtype=info.dtype).name
 
-    def _moved(self, op: Op, point: InsertionPoint, inner: Action | None) -> Replacement:
+    def _cast_next(self, inner: Action | None, op: Op, point: InsertionPoint) -> Replacement:
         """Convert next values of parameters to the dtype, after the operator."""
         if inner is not None:
             inner(op, point)

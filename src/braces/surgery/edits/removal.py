@@ -18,18 +18,18 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.records import CAPTURES, Op, ProgramDef
 from braces.passes.cleanup.dead_code import eliminate_dead_code
 from braces.passes.core.rewrite import InsertionPoint, Replacement
-from braces.surgery.edits.address import handles_at, operators_at, paths_text
-from braces.surgery.edits.change import Change
-from braces.surgery.edits.derived import affected_by, refuse_derived
-from braces.surgery.edits.session import with_definition
-from braces.surgery.edits.site import old_type, operands_of, type_error
-from braces.surgery.edits.walk import Walk
+from braces.surgery.edits.core.address import handles_at, operators_at, paths_text
+from braces.surgery.edits.core.change import EditResult
+from braces.surgery.edits.core.derived import affected_by, refuse_derived
+from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.site import old_type, operands_of, type_error
+from braces.surgery.edits.core.walk import EditWalk
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
 
 
-def remove(program: P, at: Any, *, by: Any = None, exact: bool = False) -> Change[P]:
+def remove(program: P, at: Any, *, by: Any = None, exact: bool = False) -> EditResult[P]:
     """Remove operators, or declarations that nothing reads; see `Edits.remove`."""
     handles = handles_at(program, at)
     label = f"remove {paths_text(handles)}"
@@ -43,9 +43,9 @@ def remove(program: P, at: Any, *, by: Any = None, exact: bool = False) -> Chang
     rest = [handle for handle in handles if handle not in declared]
     operators = operators_at(program, rest) if rest else []
     _refuse_read(program, [*declared, *operators], label)
-    walk = Walk(label, {(handle.chain, handle.name): _removed for handle in operators})
+    walk = EditWalk(label, {(handle.chain, handle.name): _removed for handle in operators})
     new = walk.apply(program) if operators else with_definition(program, program.definition)
-    return Change(_without_declarations(new, [handle.name for handle in declared]), label)
+    return EditResult(_without_declarations(new, [handle.name for handle in declared]), label)
 
 
 def _is_declared(handle: Handle) -> bool:
@@ -65,7 +65,7 @@ def _refuse_read(program: Builder, handles: Sequence[Handle], label: str) -> Non
     """Raise an error if anything that stays reads a removed variable.
 
     Raises:
-        ProgramError: The message names the reader.
+        ProgramError: If there is a reader; the message names it.
     """
     removed = set(handles)
     definition = program.definition
@@ -122,7 +122,7 @@ def _without_declarations(program: P, names: Sequence[str]) -> P:
 # ---- replaced by operands --------------------------------------------------------------------
 
 
-def _replaced_by(program: P, handles: Sequence[Handle], by: Any, label: str) -> Change[P]:
+def _replaced_by(program: P, handles: Sequence[Handle], by: Any, label: str) -> EditResult[P]:
     """Return the program in which readers read other variables instead of the outputs."""
 
     def action(op: Op, point: InsertionPoint) -> Mapping[str, str]:
@@ -141,8 +141,8 @@ def _replaced_by(program: P, handles: Sequence[Handle], by: Any, label: str) -> 
                 raise type_error(old, expected, var, label)
         return dict(zip(olds, news, strict=True))
 
-    walk = Walk(label, {(handle.chain, handle.name): action for handle in handles})
-    return Change(walk.apply(program), label)
+    walk = EditWalk(label, {(handle.chain, handle.name): action for handle in handles})
+    return EditResult(walk.apply(program), label)
 
 
 def _names(by: Any) -> list[str]:

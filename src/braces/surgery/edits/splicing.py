@@ -30,12 +30,12 @@ from braces.frontend.core.pytree import tree_leaves
 from braces.ir.places import Chain
 from braces.ir.records import DATA, Op, VarInfo
 from braces.passes.core.rewrite import InsertionPoint, Replacement
-from braces.surgery.edits.address import handles_at, operators_at
-from braces.surgery.edits.change import Change
-from braces.surgery.edits.derived import affected_by, refuse_derived
-from braces.surgery.edits.session import with_definition
-from braces.surgery.edits.site import old_type, type_error
-from braces.surgery.edits.walk import Walk
+from braces.surgery.edits.core.address import handles_at, operators_at
+from braces.surgery.edits.core.change import EditResult
+from braces.surgery.edits.core.derived import affected_by, refuse_derived
+from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.site import old_type, type_error
+from braces.surgery.edits.core.walk import EditWalk
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
@@ -51,7 +51,7 @@ def splice(
     at: Any = None,
     retype: bool = False,
     exact: bool = False,
-) -> Change[P]:
+) -> EditResult[P]:
     """Insert the operators of another program; see `Edits.splice`."""
     label = f"splice `{name}`"
     if not isinstance(other, Builder):
@@ -66,7 +66,7 @@ def splice(
     splicing = _Splicing(other, name, label, feeds, replaced, retype)
     position = operators_at(program, at)[0] if at is not None else None
     new = splicing.apply(program, position)
-    return Change(new, label, splicing.walk.variables)
+    return EditResult(new, label, splicing.walk.variables)
 
 
 def _variable(program: Builder, at: Any) -> Handle:
@@ -106,7 +106,7 @@ class _Splicing:
     outputs: Mapping[str, Handle]
     retype: bool
     results: list[str] = field(default_factory=list[str])
-    walk: Walk = field(default_factory=lambda: Walk("", {}))
+    walk: EditWalk = field(default_factory=lambda: EditWalk("", {}))
 
     def apply(self, program: P, position: Handle | None) -> P:
         """Return the program with the block."""
@@ -114,13 +114,13 @@ class _Splicing:
         if position is not None:
             chain, before = position.chain, position.name
             self._check_order(chain, position.place.order[before] - 1)
-            self.walk = Walk(self.label, {(chain, before): self._before})
+            self.walk = EditWalk(self.label, {(chain, before): self._before})
         else:
             chain, after = self._position()
             if after is None:
-                self.walk = Walk(self.label, {}, {chain: self._begin})
+                self.walk = EditWalk(self.label, {}, {chain: self._begin})
             else:
-                self.walk = Walk(self.label, {(chain, after): self._after})
+                self.walk = EditWalk(self.label, {(chain, after): self._after})
         if chain and not self.outputs:
             raise ProgramError(
                 "the results of the spliced program would have no reader in an inner block.",
@@ -162,7 +162,7 @@ class _Splicing:
         """Refuse readers of replaced variables before the block.
 
         Raises:
-            ProgramError: The message names the reader.
+            ProgramError: If there is such a reader; the message names it.
         """
         for result, handle in self.outputs.items():
             for user in handle.users:
@@ -196,13 +196,13 @@ class _Splicing:
             values = {feed: point.var(self._now(point, h)) for feed, h in self.inputs.items()}
             values |= self._new_feeds(point)
             try:
-                found = cast("Any", call)(
+                built = cast("Any", call)(
                     self.other, name=self.name, fetch=self._fetch, **values
                 )
             except BracesError as error:
                 error.at = f"{self.label}: {error.at}" if error.at else self.label
                 raise
-        results = dict(zip(self._names, tree_leaves(found), strict=True))
+        results = dict(zip(self._names, tree_leaves(built), strict=True))
         self.results = [var.name for var in results.values()]
         return self._replaced(point, results)
 

@@ -20,17 +20,17 @@ from braces.dtypes import TensorType, Type, is_float, parse_type
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
 from braces.ir.records import VALUE, Attr, Op, ProgramDef
 from braces.ir.walk import dimensions, resolve_body
-from braces.surgery.edits.address import handles_at
-from braces.surgery.edits.change import Change
-from braces.surgery.edits.inference import Inference, retyped
-from braces.surgery.edits.session import with_definition
+from braces.surgery.edits.core.address import handles_at
+from braces.surgery.edits.core.change import EditResult
+from braces.surgery.edits.core.inference import Inference, retyped
+from braces.surgery.edits.core.session import with_definition
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
 CAST = "cast"
 
 
-def retype(program: P, types: Any) -> Change[P]:
+def retype(program: P, types: Any) -> EditResult[P]:
     """Declare other types of data, parameters and states; see `Edits.retype`."""
     if not isinstance(types, Mapping) or not types:
         raise ProgramError(
@@ -45,7 +45,7 @@ def retype(program: P, types: Any) -> Change[P]:
     return _retyped_program(program, new_types)
 
 
-def _retyped_program(program: P, types: Mapping[str, Type]) -> Change[P]:
+def _retyped_program(program: P, types: Mapping[str, Type]) -> EditResult[P]:
     definition = program.definition
     infos = definition.main.vars
     shown = [f"`{name}` from {infos[name].type} to {new}" for name, new in types.items()]
@@ -57,7 +57,7 @@ def _retyped_program(program: P, types: Mapping[str, Type]) -> Change[P]:
         declared = declared.with_(main=main)
     new = with_definition(program, declared)
     new.startup = retyped_startup(program.startup, types, label)
-    return Change(new, label, variables=[((), name) for name in types])
+    return EditResult(new, label, variables=[((), name) for name in types])
 
 
 def with_types(definition: ProgramDef, types: Mapping[str, Type]) -> ProgramDef:
@@ -75,32 +75,32 @@ def _declared(handles: Sequence[Handle]) -> list[Handle]:
     Raises:
         ProgramError: If there are none: their types are not declared, but inferred.
     """
-    found = [h for h in handles if h.info and h.info.kind != VALUE and not h.chain]
-    if not found:
+    declared = [h for h in handles if h.info and h.info.kind != VALUE and not h.chain]
+    if not declared:
         raise ProgramError(
             f"the type of `{handles[0].path}` follows from its operator.",
             given=f"{handles[0].path}: {handles[0].type}",
             fix="Retype data, parameters and states; or replace the operator with retype=True.",
         )
-    return found
+    return declared
 
 
-def _new_type(handle: Handle, given: Any) -> TensorType:
+def _new_type(handle: Handle, chosen: Any) -> TensorType:
     """Return a type from its text.
 
     Raises:
-        ProgramError: If it is no type of an array.
+        ProgramError: If the type is not that of an array.
         DTypeError: If the dtype of a trainable parameter is not a float.
     """
     try:
-        type_ = parse_type(given) if isinstance(given, str) else given
+        type_ = parse_type(chosen) if isinstance(chosen, str) else chosen
     except BracesError as error:
         type_, cause = None, f": {error.what}"
     else:
         cause = "."
     if not isinstance(type_, TensorType):
         raise ProgramError(
-            f"expected a type for `{handle.path}`, got {given!r:.80}{cause}",
+            f"expected a type for `{handle.path}`, got {chosen!r:.80}{cause}",
             fix='Write a type as text: "f32[n,8]".',
         )
     assert handle.info is not None
@@ -211,7 +211,7 @@ def _check_initial(startup: Builder, name: str, wanted: Type, label: str) -> Non
             f"{list(wanted.shape)}.",
             at=label,
             given=f"{value.name}: {value.type}   {name}: {wanted}",
-            fix="Create the parameter anew, by a function of replace or insert_after.",
+            fix="Define another parameter by replace or insert_after.",
         )
     if value.dtype != wanted.dtype:
         with startup.building(startup.table):

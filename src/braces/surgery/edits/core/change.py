@@ -23,7 +23,7 @@ Move: TypeAlias = "Callable[[Key], Key]"
 
 
 @dataclass(frozen=True)
-class Change(Generic[P]):
+class EditResult(Generic[P]):
     """Result of one edit, before types are inferred again.
 
     Attributes:
@@ -41,7 +41,7 @@ class Change(Generic[P]):
     move: Move | None = None
 
 
-Edit: TypeAlias = "Callable[[P], Change[P]]"
+Edit: TypeAlias = "Callable[[P], EditResult[P]]"
 
 
 def chain_of(place: InsertionPoint) -> Chain:

@@ -24,7 +24,7 @@ from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import map_bodies, resolve_body
 from braces.ops.control.core.block_op import BlockOp
 from braces.passes.verifier.program import next_dim_number
-from braces.surgery.edits.change import Address
+from braces.surgery.edits.core.change import Address
 
 
 class Inference:

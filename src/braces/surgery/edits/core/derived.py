@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.surgery.handles import Handle
-from braces.surgery.matches.derived_places import DerivedPlaces
+from braces.passes.probing.derived_places import DerivedPlaces
 
 
 def refuse_derived(

@@ -65,7 +65,7 @@ class Builds:
         """Call the function in the block under construction; return its results.
 
         Raises:
-            ProgramError: If it does not take these variables, or returns something else.
+            ProgramError: If the function does not take these variables, or returns others.
         """
         keywords = {KEYWORD: place} if self._takes_place else {}
         self._check_signature(variables, keywords)

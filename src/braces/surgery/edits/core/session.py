@@ -10,13 +10,13 @@ from braces.ir.paths import OPERATOR, Located, locate_again
 from braces.ir.places import Place
 from braces.ir.records import Op, ProgramDef
 from braces.passes.verifier.program import verify
-from braces.surgery.edits.change import Address, Edit, Lineage, Move
-from braces.surgery.edits.inference import Inference
+from braces.surgery.edits.core.change import Address, Edit, Lineage, Move
+from braces.surgery.edits.core.inference import Inference
 
 P = TypeVar("P", bound=Builder)
 
 
-class Session(Generic[P]):
+class EditSession(Generic[P]):
     """Edits of a program.
 
     An operator that does not fit its operands after an edit may fit again after a later one. If
@@ -35,7 +35,7 @@ class Session(Generic[P]):
         """Apply one edit; an error leaves the session as it was."""
         before = self.program.definition
         change = edit(self.program)
-        unfit = {_moved(at, change.move): entry for at, entry in self._unfit.items()}
+        unfit = {_moved_address(at, change.move): entry for at, entry in self._unfit.items()}
         inference = Inference(change.variables, {*change.operators, *unfit})
         definition = inference.run(change.program.definition)
         program = with_definition(change.program, definition)
@@ -78,7 +78,7 @@ def with_definition(program: P, definition: ProgramDef) -> P:
     return new
 
 
-def _moved(at: Address, move: Move | None) -> Address:
+def _moved_address(at: Address, move: Move | None) -> Address:
     return move((OPERATOR, *at))[1:] if move else at
 
 

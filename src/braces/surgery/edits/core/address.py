@@ -10,7 +10,7 @@ from braces.builder.var import Var
 from braces.errors import ProgramError, UnknownNameError
 from braces.ir.paths import BLOCK, VARIABLE
 from braces.ir.places import Place
-from braces.surgery.edits.change import resolve_again
+from braces.surgery.edits.core.change import resolve_again
 from braces.surgery.find import Query, find
 from braces.surgery.handles import Handle, Selection, operator_handle, resolve
 
@@ -43,13 +43,13 @@ def _each(program: Builder, main: Place, at: Any, kinds: tuple[str, ...]) -> Ite
     elif isinstance(at, Var):
         yield resolve(main, at.name, VARIABLE)
     elif isinstance(at, str) and ("*" in at or "?" in at):
-        found = [handle for kind in kinds for handle in find(main, Query(kind, name=at))]
-        if not found:
+        matches = [handle for kind in kinds for handle in find(main, Query(kind, name=at))]
+        if not matches:
             raise UnknownNameError(
                 f"no {kinds[0][:-1]} matches `{at}`.",
                 fix=f"`*` matches any characters; prog.find(kind={kinds[0]!r}) lists all.",
             )
-        yield from found
+        yield from matches
     elif isinstance(at, str):
         yield resolve(main, at)
     elif isinstance(at, Iterable):

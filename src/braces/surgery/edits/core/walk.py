@@ -11,15 +11,15 @@ from braces.ir.places import Chain
 from braces.ir.records import Op
 from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
-from braces.surgery.edits.change import Address, chain_of
-from braces.surgery.edits.row_draws import complete_rows
+from braces.surgery.edits.core.change import Address, chain_of
+from braces.surgery.edits.core.row_draws import complete_rows
 
 P = TypeVar("P", bound=Builder)
 Action: TypeAlias = "Callable[[Op, InsertionPoint], Replacement]"
 Entry: TypeAlias = "Callable[[InsertionPoint], None]"
 
 
-class Walk:
+class EditWalk:
     """A rule that applies an action at each of some operators.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Row-wise branches with new operators: row numbers for random draws, and a check of rows.
 
-    out = partition(masks=[p, q], rows=x)         numbers: i64[b] = arange() {stop=b}
-      cases [ (valid, r) {                 ->     out = partition(masks=[p, q], rows=[x, numbers])
-        y = dropout(…, x=r) … }, … ]                cases [ (valid, r, number) {
-                                                      y = dropout(…, x=r, trips=number) … }, … ]
+y = partition(masks=p, rows=x)          numbers: i64[b] = arange() {stop=b}
+cases [ (valid, r) {                  y = partition(masks=p, rows=[x, numbers])
+h = dropout(…, x=r) … } ]     ->      cases [ (valid, r, number) {
+h = dropout(…, x=r, trips=number) … } ]
 """
 
 from __future__ import annotations

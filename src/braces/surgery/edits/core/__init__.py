@@ -1,0 +1,1 @@
+"""Parts that all edits share: places, walks, type inference, transactions."""
