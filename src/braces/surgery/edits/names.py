@@ -18,7 +18,16 @@ from braces.errors import DuplicateNameError, ProgramError
 from braces.ir.names import check_name
 from braces.ir.paths import BLOCK, OPERATOR
 from braces.ir.places import Chain, Place
-from braces.ir.records import ARGUMENT, BLOCK as BLOCK_TYPE, Attr, Body, Op, ProgramDef, VarInfo
+from braces.ir.records import (
+    ARGUMENT,
+    BLOCK as BLOCK_TYPE,
+    Attr,
+    Body,
+    Derivation,
+    Op,
+    ProgramDef,
+    VarInfo,
+)
 from braces.ir.views import LoopView, view_of
 from braces.ir.walk import (
     map_bodies,
@@ -45,14 +54,13 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
     definition = program.definition
     outer = renaming.variables.get((), {})
     updates = {outer.get(n, n): outer.get(v, v) for n, v in definition.updates.items()}
+    records = (_renamed_derivation(record, outer) for record in definition.derivations)
+    main_block = renaming.block(definition.main, (), {})
     new = with_definition(
-        program, definition.with_(main=renaming.block(definition.main, (), {}), updates=updates)
+        program,
+        definition.with_(main=main_block, updates=updates, derivations=tuple(records)),
     )
     new.startup = program.startup.like(_renamed_startup(program.startup.definition, outer))
-    new.differentiated = [
-        (_all(target, outer), _all(sources, outer))
-        for target, sources in program.differentiated
-    ]
     return EditResult(new, label, move=renaming.move)
 
 
@@ -65,6 +73,14 @@ def _same_value(handle: Handle) -> Iterator[Handle]:
     if owner is not None and owner.type == BLOCK_TYPE and handle.name in owner.binds():
         assert handle.place.outer is not None
         yield variable_handle(handle.place.outer, handle.name)
+
+
+def _renamed_derivation(record: Derivation, names: Mapping[str, str]) -> Derivation:
+    """Return the record of a derivation with new names of its variables."""
+    fields = ("targets", "inputs", "seeds", "results", "states", "ends", "unread")
+    updates = {names.get(n, n): names.get(v, v) for n, v in record.updates.items()}
+    renamed = {field: _all(getattr(record, field), names) for field in fields}
+    return record.with_(updates=updates, **renamed)
 
 
 def _all(names: Iterable[str], new: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
-from braces.surgery.handles import Handle
 from braces.passes.probing.derived_places import DerivedPlaces
+from braces.surgery.handles import Handle
 
 
 def refuse_derived(

@@ -74,7 +74,6 @@ def with_definition(program: P, definition: ProgramDef) -> P:
     """Return a program with another definition, and with the rest of another program."""
     new = program.like(definition)
     new.startup = program.startup
-    new.differentiated = list(program.differentiated)
     return new
 
 

@@ -76,5 +76,4 @@ class EditWalk:
             definition = rewrite(program.definition, self)
         new = program.like(definition)
         new.startup = cast("Any", held.startup)
-        new.differentiated = list(program.differentiated)
         return new
