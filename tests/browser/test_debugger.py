@@ -74,6 +74,17 @@ def stopped(browser: Browser, session: Any, position: str) -> None:
     browser.wait("stateText.textContent.startsWith('paused')")
 
 
+def finished(browser: Browser, session: Any) -> Any:
+    """Wait until the run has ended, and the page shows its last event."""
+    session.finish()
+    browser.wait("['finished', 'failed'].includes(state.state) && time >= 0")
+    browser.wait(
+        "recording.events.count === state.events && stateText.textContent !== 'running'"
+    )
+    browser.settle()
+    return session
+
+
 # ---- a served session ----
 
 
@@ -112,7 +123,7 @@ def test_breakpoints_are_set_and_removed_on_the_page(served: Any, online: Browse
 
 
 def test_the_slider_shows_the_value_of_each_iteration(served: Any, online: Browser) -> None:
-    session = served(nested(), NESTED_FEED, paused=False).finish()
+    session = finished(online, served(nested(), NESTED_FEED, paused=False))
     site = session.sites.operator("loop_1/body/loop_0/body/s")
     online.js(f"go({site.block}, {site.op})")
     online.wait(f"{PANEL}.includes('6 of 6')")
@@ -130,7 +141,7 @@ def test_the_slider_shows_the_value_of_each_iteration(served: Any, online: Brows
 def test_values_have_histograms_and_cases_their_batch_elements(
     served: Any, online: Browser
 ) -> None:
-    session = served(branches(), branches_feed(), paused=False).finish()
+    session = finished(online, served(branches(), branches_feed(), paused=False))
     site = session.sites.operator("loop_0/body/partition_0/cases[1]/warm")
     online.js(f"go({site.block}, {site.op})")
     online.wait(f"{PANEL}.includes('batch elements of this case: 0, 2')")
@@ -148,7 +159,7 @@ def test_values_have_histograms_and_cases_their_batch_elements(
 def test_the_origin_of_a_carried_value_is_the_preceding_iteration(
     served: Any, online: Browser
 ) -> None:
-    session = served(branches(), branches_feed(), paused=False).finish()
+    session = finished(online, served(branches(), branches_feed(), paused=False))
     (memory,) = (
         edge.target
         for edge in session.flow.edges
@@ -163,7 +174,7 @@ def test_the_origin_of_a_carried_value_is_the_preceding_iteration(
 
 
 def test_the_first_nan_is_one_click_away(served: Any, online: Browser) -> None:
-    served(nan_in_loop(), NAN_FEED, paused=False).finish()
+    finished(online, served(nan_in_loop(), NAN_FEED, paused=False))
     online.wait("!document.querySelector('.first-nan').disabled")
     online.click(".first-nan")
     online.wait(f"{PANEL}.includes('1 NaN, 0 infinite')")
@@ -175,7 +186,7 @@ def test_an_error_is_shown_with_the_values_before_it(served: Any, online: Browse
     with br.Program() as prog:
         x = br.data("x", [])
         br.while_loop(lambda v: v < 10.0, lambda v: v + 1.0, x, max_trips=2)
-    session = served(prog, {"x": 0.0}, paused=False).finish()
+    session = finished(online, served(prog, {"x": 0.0}, paused=False))
     online.wait("document.querySelector('.failure').textContent.includes('TripLimitError')")
     assert session.status.state == "failed"
     assert online.js("document.querySelectorAll('.box.failed').length") == 1
