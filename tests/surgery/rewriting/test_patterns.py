@@ -307,3 +307,29 @@ def test_sums_of_many_terms_need_no_time_of_their_factorial(count: int) -> None:
 
 def _turned(x: Any) -> Any:
     return br.swapaxes(x, 0, 1)
+
+
+def test_a_pattern_of_a_convolution_needs_no_annotations_and_passes_all_attributes_on() -> None:
+    prog = built(
+        lambda x, w: br.conv2d(x, w, bias=False, stride=2), "f32[n,3,8,8]", "f32[4,3,3,3]"
+    )
+    biased = built(
+        lambda x, w, b: br.conv2d(x, w, bias=b, padding=1),
+        "f32[n,3,8,8]",
+        "f32[4,3,3,3]",
+        "f32[4]",
+    )
+
+    def plain(x: Any, w: Any, *, stride: Any, padding: Any, groups: Any) -> Any:
+        return br.conv2d(x, w, bias=False, stride=stride, padding=padding, groups=groups)
+
+    def with_bias(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, groups: Any) -> Any:
+        return br.conv2d(x, w, bias=b, stride=stride, padding=padding, groups=groups)
+
+    def doubled(x: Any, w: Any, *bias: Any, **attributes: Any) -> Any:
+        assert set(attributes) == {"stride", "padding", "groups"}
+        return br.conv2d(x, 2.0 * w, bias=bias[0] if bias else False, **attributes)
+
+    assert types(prog.rewrite(plain, doubled)) == ["multiply", "conv2d"]
+    assert types(biased.rewrite(with_bias, doubled)) == ["multiply", "conv2d"]
+    assert not biased.rewrite(plain, doubled).report

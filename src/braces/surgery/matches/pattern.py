@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, cast
 
 from braces.builder.builder import Builder
@@ -165,8 +165,9 @@ class Pattern:
         return tuple(graphs.values())
 
     def _sample_values(self) -> Iterator[dict[str, Any]]:
-        combinations = product(SAMPLES, repeat=len(self.attributes))
-        for values in islice(combinations, MOST_SAMPLES):
+        count = len(self.attributes)
+        alike = ((sample,) * count for sample in SAMPLES)
+        for values in chain(alike, islice(product(SAMPLES, repeat=count), MOST_SAMPLES)):
             yield dict(zip(self.attributes, values, strict=True))
 
     def _sample_types(self) -> Iterator[tuple[Type, ...]]:
@@ -199,6 +200,7 @@ def _sample_ranks(count: int) -> list[tuple[int, ...]]:
     ranks = [(2,) * count, (3,) * count, (3, *(2,) * more), (1,) * count, (2, *(1,) * more)]
     ranks += [(4,) * count, (4, *(1,) * more), (0,) * count]
     steps = [(1, *(2,) * more), (2, *(3,) * more), (2, 3, *(2,) * (more - 1))]
+    steps += [(rank, rank, *(1,) * (more - 1)) for rank in (4, 3, 5)]  # convolutions
     return list(dict.fromkeys(each for each in (*ranks, *steps) if len(each) == count))
 
 

@@ -229,6 +229,8 @@ class RewritingByPattern(Rewriting):
 def _keywords(before: Pattern, after: Any) -> list[str]:
     """Return the keywords that the replacement takes: `match`, and attribute wildcards.
 
+    A replacement with `**kwargs` takes all attribute wildcards.
+
     Raises:
         ProgramError: If the replacement does not take the variables of the pattern.
     """
@@ -241,6 +243,8 @@ def _keywords(before: Pattern, after: Any) -> list[str]:
     known = {"match", *before.attributes}
     parameters = signature.parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in known]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        keywords = list(dict.fromkeys([*keywords, *before.attributes]))
     try:
         signature.bind(*before.wildcards, **dict.fromkeys(keywords))
     except TypeError as error:
