@@ -1,5 +1,5 @@
-"""Recipes of `docs/surgery/recipes` beside PyTorch and PEFT; see the README there.
+"""Recipes of `docs/surgery/recipes` beside PyTorch and PEFT.
 
-Each module is a script: `python -m benchmarks.surgery.lora`. `requirements.txt` lists what the
-scripts need; tests need none of it.
+`recall` trains and imports the transformer of the recipes. `beside_torch` runs each recipe and
+its peer. Both need `torch`, `beside_torch` also `peft`; tests need neither.
 """
