@@ -100,9 +100,9 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
 def _rewritten(program: P, rewriting: Rewriting) -> P:
     """Return the result of a rewriting in place."""
     with hold_initial_values(program.startup) as held:
-        definition = walk(program.definition, rewriting.rule)
+        definition = walk(program.definition, rewriting.visit)
     new = program.like(rewriting.finished(definition))
-    new.startup = cast("P", held.startup)
+    new.startup = cast("P", held.startup.like(held.startup.definition))
     verify(new)
     cast("Any", new).report = rewriting.report()
     return new

@@ -26,6 +26,7 @@ from braces.surgery.matches.match_report import MatchedPlace, RewriteReport
 from braces.surgery.matches.matching import Match, Matcher
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.sweep import sweep
+from braces.surgery.row_draws import complete_rows
 
 Rule = Callable[[Op, InsertionPoint], Any]
 
@@ -51,6 +52,29 @@ class Rewriting:
         self.unread: dict[str, set[str]] = {}
         self.renamed: dict[str, str] = {}
         self._read: dict[str, set[str]] = {}
+        self._changed: set[str] = set()
+
+    def visit(self, op: Op, place: InsertionPoint) -> Replacement:
+        """Apply the rule to an operator; new operators in row-wise branches see their rows."""
+        count = len(self.matches)
+        replacement = self.rule(op, place)
+        if len(self.matches) > count:
+            self._changed.add(place.path)
+        if not isinstance(replacement, Op) or not self._has_changed_inside(op, place):
+            return replacement
+        try:
+            return complete_rows(replacement, place)
+        except BracesError as error:
+            error.at = f"{self.name}: {error.at}"
+            raise
+
+    def _has_changed_inside(self, op: Op, place: InsertionPoint) -> bool:
+        """Return whether a block of an operator changed; then its own block has changed."""
+        path = place.where(op) if op.bodies() else ""
+        changed = any(f"{path}/{label}" in self._changed for label in op.bodies())
+        if changed:
+            self._changed.add(place.path)
+        return changed
 
     def rule(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return the replacement of an operator; a rule of the walk."""

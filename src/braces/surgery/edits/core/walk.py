@@ -12,7 +12,7 @@ from braces.ir.records import Op
 from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.surgery.edits.core.change import Address, chain_of
-from braces.surgery.edits.core.row_draws import complete_rows
+from braces.surgery.row_draws import complete_rows
 
 P = TypeVar("P", bound=Builder)
 Action: TypeAlias = "Callable[[Op, InsertionPoint], Replacement]"
