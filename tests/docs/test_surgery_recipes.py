@@ -233,3 +233,64 @@ def test_a_speech_detector_becomes_a_streaming_program(
         names["detector"], names["whole"], feed, names["detector"].fetches[0]
     )
     np.testing.assert_allclose(np.concatenate(names["parts"]), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rate", "samples"), [(16000, 576), (8000, 288)])
+def test_a_speech_detector_with_a_branch_for_the_sample_rate_streams(
+    rate: int, samples: int, tmp_path: Path
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    from examples.real_models import look_alike, packages  # it imports onnx
+
+    look_alike.write(tmp_path)
+    path = packages.get(f"{packages.SILERO}/silero_vad.onnx", tmp_path)
+    detector, values = br.from_onnx(path)
+    with br.Program() as stream:
+        frame, sr = br.data("frame", [1, "samples"]), br.data("sr", [], "int64")
+        state = br.state("state", [2, 1, 128])
+        speech, new = br.call(detector, frame, state, sr, name="net")
+        stream.update(state, new)
+    exe, session = br.Executor(), onnxruntime.InferenceSession(str(path))
+    scope = exe.init(stream)
+    scope.update(values, prefix="net/")
+    carried = np.zeros((2, 1, 128), "float32")
+    for sound in np.random.default_rng(0).normal(size=(4, 1, samples)).astype("float32"):
+        feed = {"input": sound, "state": carried, "sr": np.array(rate)}
+        wanted, carried = session.run(None, feed)
+        found = exe.run(stream, scope, {"frame": sound, "sr": rate}, speech)
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    np.testing.assert_allclose(scope["state"], carried, atol=1e-5)
+
+
+LSTM = """<ir_version: 9, opset_import: ["" : 20]>
+net (float[t, 2, 3] x) => (float[t, 1, 2, 4] y) {
+    y = LSTM <hidden_size = 4> (x, w, r)
+}"""
+
+
+def test_an_activation_in_an_lstm_of_onnx_is_swapped() -> None:
+    onnx = pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, rng = onnx.parser.parse_model(LSTM), np.random.default_rng(0)
+    for name, size in (("w", 3), ("r", 4)):
+        value = rng.normal(size=(1, 16, size)).astype("float32")
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    feed = {"x": rng.normal(size=(5, 2, 3)).astype("float32")}
+    prog, values = br.from_onnx(model)
+    swapped = prog.rewrite(br.tanh, br.layers.softsign)
+    assert swapped.report is not None
+    assert len(swapped.report) == 2
+    assert not br.compare_values(prog, model, values, feed)
+    found = br.compare_values(swapped, model, values, feed)
+    assert found.first is not None
+    assert found.other is not None
+    assert found.other.type == "LSTM"
+    assert found.first.path.startswith("y/")
+
+    kinds = ["Sigmoid", "Softsign", "Softsign"]
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("activations", kinds))
+    session, scope = onnxruntime.InferenceSession(model.SerializeToString()), br.Scope()
+    scope.update(values)
+    (wanted,) = session.run(None, feed)
+    np.testing.assert_allclose(br.Executor().run(swapped, scope, feed)[0], wanted, atol=1e-5)
