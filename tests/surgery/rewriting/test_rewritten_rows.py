@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,14 @@ import braces as br
 
 LENGTHS = np.array([1, 4, 3, 2, 4], "int32")
 FEED = {"x": np.full((5, 4, 64), 0.5, "f"), "lengths": LENGTHS}
+
+
+def drop(x: Any) -> Any:
+    return br.dropout(br.tanh(x), 0.5)
+
+
+def flip(x: Any) -> Any:
+    return br.flip(x, axis=0)
 
 
 def steps(deep: bool) -> br.Program:
@@ -34,7 +44,7 @@ def steps(deep: bool) -> br.Program:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_rows_and_iterations_draw_apart_and_modes_agree(deep: bool) -> None:
-    dropped = steps(deep).rewrite(br.tanh, lambda x: br.dropout(br.tanh(x), 0.5))
+    dropped = steps(deep).rewrite(br.tanh, drop)
     (path,) = dropped.report.paths
     assert path.endswith("/act")
     found = {}
@@ -52,7 +62,7 @@ def test_rows_and_iterations_draw_apart_and_modes_agree(deep: bool) -> None:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_row_draws_the_same_whichever_others_run(deep: bool, mode: str) -> None:
-    dropped = steps(deep).rewrite(br.tanh, lambda x: br.dropout(br.tanh(x), 0.5))
+    dropped = steps(deep).rewrite(br.tanh, drop)
     exe = br.Executor(mode=mode)
     scope = exe.init(dropped, br.Scope(), seed=0)
     (path,) = dropped.report.paths
@@ -62,7 +72,7 @@ def test_a_row_draws_the_same_whichever_others_run(deep: bool, mode: str) -> Non
 
 
 def test_gradients_of_inserted_draws_follow_the_kept_values(mode: str) -> None:
-    dropped = steps(True).rewrite(br.tanh, lambda x: br.dropout(br.tanh(x), 0.5))
+    dropped = steps(True).rewrite(br.tanh, drop)
     with dropped:
         br.optimizer.sgd(1e-3).minimize(dropped.var("loss"))
     exe = br.Executor(mode=mode)
@@ -74,7 +84,7 @@ def test_gradients_of_inserted_draws_follow_the_kept_values(mode: str) -> None:
 
 def test_a_replacement_that_mixes_rows_is_refused_by_name() -> None:
     with pytest.raises(br.BracesError, match="mixes batch elements") as caught:
-        steps(False).rewrite(br.tanh, lambda x: br.flip(x, axis=0))
+        steps(False).rewrite(br.tanh, flip)
     assert "pattern" in str(caught.value) or "`tanh`" in str(caught.value)
 
 
