@@ -37,6 +37,11 @@ TABLE: dict[str, list[list[str]]] = {
         ["FILE", "--feed", f"{ODD}=1"],
         ["FILE", "--fetch", ODD],
     ],
+    "debug": [
+        ["FILE", "--feed", "x=random", "--feed", "y=random", "--save", "ODD OUT"],
+        ["FILE", "--feed", f"{ODD}=1"],
+        ["FILE", "--feed", "x=random", "--break", ODD, "--save", "ODD OUT"],
+    ],
     "launch": [["-n", "2", "PRINTING"], ["NONE"], ["--address", ODD, "PRINTING"]],
     "plan": [["FILE", "--mesh", "data=1", "--fetch", ODD]],
     "convert": [["FILE", "OUT.txt"], ["NONE", "OUT.txt"], ["FILE", ODD]],

@@ -124,6 +124,11 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "launch": [["--hosts", "2", "--address", ESCAPES, "FILE"]],
     "plan": [["FILE", "--mesh", "data=1", "--fetch", ESCAPES]],
     "worker": [["--listen", ESCAPES, "--token-file", "OUT"]],
+    "debug": [
+        ["FILE", "--feed", f"x={ESCAPES}"],
+        ["FILE", "--feed", f"{ESCAPES}=1"],
+        ["FILE", "--feed", "x=random", "--break", ESCAPES, "--save", "OUT"],
+    ],
     "run": [
         ["FILE", "--feed", "x=random"],
         ["FILE", "--fetch", ESCAPES],

@@ -237,7 +237,7 @@ class Derivation:
         results: The derivatives; empty names for none.
         updates: The updates that the call added.
         states: The persistable variables that the call added.
-        ends: Variables that nothing read before the call.
+        ends: Unread outputs, before the call, of differentiated operators with several outputs.
         unread: Variables that the call added, and that nothing reads.
         optimizer: The call that creates the optimizer: tuples, numbers and texts.
         live: The optimizer itself, in the process that built it.

@@ -15,6 +15,7 @@ from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
+from braces.passes.autodiff.backward_slice import backward_slice
 from braces.passes.autodiff.recording import DerivationRecording, record_derivation
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verifier.program import verified_at_end
@@ -99,27 +100,6 @@ def reachable_through(
         )
         active.update(name for name in dependent_names if has_cotangent(infos[name].type))
     return active
-
-
-def backward_slice(table: SymbolTable, names: Iterable[str]) -> list[Op]:
-    """Return the operators of a block that compute these names, in order (backward slice).
-
-    The search stops before the first of them, so the cost of a gradient does not depend on the
-    operators built before.
-    """
-
-    def bound(names: Iterable[str]) -> Iterator[str]:
-        return (n for n in names if n in table.vars and table.vars[n].kind == VALUE)
-
-    missing, needed_ops = set(bound(names)), list[Op]()
-    for op in reversed(table.ops):
-        if not missing:
-            break
-        if not missing.isdisjoint(op.binds()):
-            missing.difference_update(op.binds())
-            missing.update(bound(op.reads()))
-            needed_ops.append(op)
-    return needed_ops[::-1]
 
 
 def is_differentiable_path(table: SymbolTable, name: str) -> bool:

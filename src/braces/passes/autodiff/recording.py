@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.ir.records import VALUE, Attr, Derivation
+from braces.passes.autodiff.backward_slice import backward_slice
 
 INNER = "/inner"
 """Suffix of the functions that were called in an inner block."""
@@ -47,15 +47,20 @@ class DerivationRecording:
 def record_derivation(
     program: Builder, function: str, targets: Sequence[Var]
 ) -> Generator[DerivationRecording]:
-    """Record a call that appends derivatives to a program, in place of calls within it."""
+    """Record a call that appends derivatives to a program, in place of calls within it.
+
+    The cost follows from the operators that are differentiated and appended.
+    """
     table, since = program.table, len(program.derivations)
     inner = program.current is not table
-    before = set[str]() if inner else {*table.vars}
-    updates, ends = set(program.updates), () if inner else unread(table)
+    before, count, updates = {*table.vars}, len(table.ops), {*program.updates}
+    ends = [] if inner else _side_outputs(program, _names(targets))
     recording = DerivationRecording()
     yield recording
-    added = () if inner else tuple(name for name in table.vars if name not in before)
+    added = [] if inner else [name for name in table.vars if name not in before]
     results = _names(recording.results)
+    read = {*results, *(name for op in table.ops[count:] for name in op.reads())}
+    unread = [n for n in added if n not in read and table.vars[n].kind == VALUE]
     record = Derivation(
         function + INNER * inner,
         _names(targets),
@@ -64,25 +69,26 @@ def record_derivation(
         _names(recording.seeds),
         results,
         {name: value for name, value in program.updates.items() if name not in updates},
-        tuple(name for name in added if table.vars[name].persistable),
-        ends,
-        () if inner else _among(added, {*unread(table)} - {*results}),
+        tuple([name for name in added if table.vars[name].persistable]),
+        tuple(ends),
+        tuple(unread),
         recording.optimizer,
         recording.live,
     )
     program.derived(record, since)
 
 
-def unread(table: SymbolTable) -> tuple[str, ...]:
-    """Return the variables of a block that operators of it bind, and none reads."""
-    read = {name for op in table.ops for name in op.reads()}
-    return tuple(
-        name for name, info in table.vars.items() if info.kind == VALUE and name not in read
-    )
+def _side_outputs(program: Builder, targets: Iterable[str]) -> list[str]:
+    """Return the outputs that nothing reads, beside others that targets depend on.
 
-
-def _among(names: Iterable[str], wanted: set[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in wanted)
+    All operators are searched only if some of them belong to an earlier derivative.
+    """
+    needed = backward_slice(program.table, targets)
+    outputs = [names for op in needed if len(names := [*op.binds()]) > 1]
+    if outputs and program.derivations:
+        needed = program.table.ops
+    read = {name for op in needed for name in op.reads()} if outputs else set[str]()
+    return [name for names in outputs for name in names if name not in read]
 
 
 def _names(variables: Iterable[Var | None]) -> tuple[str, ...]:

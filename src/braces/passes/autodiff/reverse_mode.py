@@ -33,12 +33,12 @@ from braces.ops.lists.cotangents import (
     zeros_like_variable,
 )
 from braces.ops.lists.stack import EMPTY, list_attrs
+from braces.passes.autodiff.backward_slice import backward_slice
 from braces.passes.autodiff.common import (
     Named,
     OneOrMore,
     OpContext,
     as_list,
-    backward_slice,
     derivative_block,
     differentiable_vars,
     open_blocks,
