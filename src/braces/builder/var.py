@@ -188,9 +188,16 @@ def var_of(program: Builder, table: SymbolTable, name: str) -> Var:
 
 
 def visible_var(program: Builder, table: SymbolTable, name: str) -> Var:
-    """Return the handle of a variable visible in a block: its own, or of an enclosing one."""
+    """Return the handle of a variable visible in a block: its own, or of an enclosing one.
+
+    Raises:
+        UnknownNameError: If there is none.
+    """
     owner = table.table_of(name)
-    assert owner is not None, f"{name} is not visible"
+    if owner is None:
+        raise UnknownNameError(
+            f"`{name}` is not visible in this block.", fix=suggest(name, table.vars)
+        )
     return var_of(program, owner, name)
 
 

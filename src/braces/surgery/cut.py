@@ -34,6 +34,7 @@ from braces.ir.records import BLOCK, DATA, PARAMETER, STATE, VALUE, Body, Op, Pr
 from braces.ir.views import BlockView
 from braces.ir.walk import ancestors, names_bound, producers, rename_slots
 from braces.keywords import hint_keywords
+from braces.passes.autodiff.recording import mark_edited
 from braces.passes.cleanup.prune import (
     target_names,
     updated_with_targets,
@@ -101,7 +102,10 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
         _check_value(whole.main, name, kind)
     fetches, whole = _fetches(whole, fetch)
     parts = _split(whole, names, fetches, everything=fetch is None, kind=kind)
-    first, rest = (with_needed_startup(program, part) for part in parts)
+    edited = tuple(map(mark_edited, whole.derivations))
+    first, rest = (
+        with_needed_startup(program, part.with_(derivations=edited)) for part in parts
+    )
     return first, rest
 
 

@@ -20,6 +20,8 @@ from braces.passes.autodiff.backward_slice import backward_slice
 
 INNER = "/inner"
 """Suffix of the functions that were called in an inner block."""
+EDITED = "/edited"
+"""Suffix of the functions whose derivatives, updates or states were edited afterwards."""
 
 
 @dataclass
@@ -76,6 +78,11 @@ def record_derivation(
         recording.live,
     )
     program.derived(record, since)
+
+
+def mark_edited(record: Derivation) -> Derivation:
+    """Return the record of a call that cannot be repeated, because its results were edited."""
+    return record.with_(function=record.function.removesuffix(EDITED) + EDITED)
 
 
 def _side_outputs(program: Builder, targets: Iterable[str]) -> list[str]:

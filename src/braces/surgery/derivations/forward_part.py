@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 from braces.builder.builder import Builder
 from braces.ir.records import DATA, VALUE, Body, Derivation, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
-from braces.passes.autodiff.recording import INNER
+from braces.passes.autodiff.recording import EDITED, INNER, mark_edited
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.cleanup.prune import with_needed_startup
 
@@ -77,6 +77,21 @@ def forward_part(program: P) -> ForwardPart[P]:
     return ForwardPart(with_needed_startup(bare, forward), records, outside)
 
 
+def check_derivations(program: Builder, changed: ProgramDef) -> ProgramDef:
+    """Return a changed definition; calls whose derived part differs are marked as edited."""
+    if not changed.derivations:
+        return changed
+    try:
+        forward = {op.name for op in forward_part(program).program.definition.main.ops}
+    except NotRepeatableError:
+        return changed
+    ops = {op.name: op for op in changed.main.ops}
+    derived = (op for op in program.definition.main.ops if op.name not in forward)
+    if all(ops.get(op.name) == op for op in derived):
+        return changed
+    return changed.with_(derivations=tuple(map(mark_edited, changed.derivations)))
+
+
 def _live(record: Derivation, definition: ProgramDef) -> Derivation | None:
     """Return the part of a recorded call that a program still has; `None` if it has none.
 
@@ -84,7 +99,7 @@ def _live(record: Derivation, definition: ProgramDef) -> Derivation | None:
         NotRepeatableError: If that is a part of a step only.
     """
     infos = definition.main.vars
-    inner = record.function.endswith(INNER)
+    inner = record.function.removesuffix(EDITED).endswith(INNER)
     known = (
         {n for body, _ in all_bodies(definition.main) for n in body.vars} if inner else infos
     )
@@ -92,7 +107,9 @@ def _live(record: Derivation, definition: ProgramDef) -> Derivation | None:
     results = tuple(name if name in known else "" for name in record.results)
     if not kept and not any(results):
         return None
-    function = record.function.removesuffix(INNER)
+    function = record.function.removesuffix(EDITED).removesuffix(INNER)
+    if record.function.endswith(EDITED):
+        raise NotRepeatableError(f"the part that {function} built has been edited since")
     if inner:
         raise NotRepeatableError(f"{function} was called in an inner block")
     if function not in REPEATED:

@@ -36,6 +36,7 @@ from braces.ir.walk import (
     rename_slots,
     with_captures,
 )
+from braces.passes.autodiff.recording import mark_edited
 from braces.surgery.edits.core.address import handles_at
 from braces.surgery.edits.core.change import EditResult, Key
 from braces.surgery.edits.core.session import with_definition
@@ -61,7 +62,7 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
         definition.with_(main=main_block, updates=updates, derivations=tuple(records)),
     )
     new.startup = program.startup.like(_renamed_startup(program.startup.definition, outer))
-    return EditResult(new, label, move=renaming.move)
+    return EditResult(new, label, move=renaming.move, renames=True)
 
 
 def _same_value(handle: Handle) -> Iterator[Handle]:
@@ -80,7 +81,8 @@ def _renamed_derivation(record: Derivation, names: Mapping[str, str]) -> Derivat
     fields = ("targets", "inputs", "seeds", "results", "states", "ends", "unread")
     updates = {names.get(n, n): names.get(v, v) for n, v in record.updates.items()}
     renamed = {field: _all(getattr(record, field), names) for field in fields}
-    return record.with_(updates=updates, **renamed)
+    record = record.with_(updates=updates, **renamed)
+    return record if updates.keys().isdisjoint(names.values()) else mark_edited(record)
 
 
 def _all(names: Iterable[str], new: Mapping[str, str]) -> tuple[str, ...]:

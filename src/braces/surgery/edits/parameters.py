@@ -83,6 +83,8 @@ def _parameters(program: Builder, at: Any) -> list[Handle]:
 
 def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> EditResult[P]:
     """Store parameters, and compute operators, in another dtype; see `Edits.cast`."""
+    if dtype is None:
+        raise DTypeError("expected a float dtype, got None.", at="cast", fix='Pass "bfloat16".')
     narrow = dtype_of(dtype)
     handles = handles_at(program, at, "parameters")
     label = f"cast {paths_text(handles)} to {narrow.name}"

@@ -17,8 +17,13 @@ from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.core.rewrite import rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
-from braces.surgery.derivations.forward_part import NotRepeatableError, forward_part
+from braces.surgery.derivations.forward_part import (
+    NotRepeatableError,
+    check_derivations,
+    forward_part,
+)
 from braces.surgery.derivations.repeated_calls import repeat_calls
+from braces.surgery.edits.core.change import Lineage
 from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.rewriting_rules import (
@@ -93,6 +98,7 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
     with _repeating(first.name):
         new = repeat_calls(part, forward, first.renamed)
         verify(new)
+    new.built[Lineage] = Lineage.of(program).then(program.definition, None)
     cast("Any", new).report = cast("Any", forward).report
     return new
 
@@ -101,8 +107,10 @@ def _rewritten(program: P, rewriting: Rewriting) -> P:
     """Return the result of a rewriting in place."""
     with hold_initial_values(program.startup) as held:
         definition = walk(program.definition, rewriting.visit)
-    new = program.like(rewriting.finished(definition))
+    definition = check_derivations(program, rewriting.finished(definition))
+    new = program.like(definition)
     new.startup = cast("P", held.startup.like(held.startup.definition))
+    new.built[Lineage] = Lineage.of(program).then(program.definition, None)
     verify(new)
     cast("Any", new).report = rewriting.report()
     return new

@@ -32,6 +32,7 @@ class EditResult(Generic[P]):
         variables: Variables whose types have changed.
         operators: Operators whose types must be inferred again.
         move: New keys of operators and variables that the edit renamed or moved.
+        renames: Whether the edit changes names only.
     """
 
     program: P
@@ -39,6 +40,7 @@ class EditResult(Generic[P]):
     variables: Iterable[Address] = ()
     operators: Iterable[Address] = ()
     move: Move | None = None
+    renames: bool = False
 
 
 Edit: TypeAlias = "Callable[[P], EditResult[P]]"

@@ -10,6 +10,7 @@ from braces.ir.paths import OPERATOR, Located, locate_again
 from braces.ir.places import Place
 from braces.ir.records import Op, ProgramDef
 from braces.passes.verifier.program import verify
+from braces.surgery.derivations.forward_part import check_derivations
 from braces.surgery.edits.core.change import Address, Edit, Lineage, Move
 from braces.surgery.edits.core.inference import Inference
 
@@ -38,6 +39,8 @@ class EditSession(Generic[P]):
         unfit = {_moved_address(at, change.move): entry for at, entry in self._unfit.items()}
         inference = Inference(change.variables, {*change.operators, *unfit})
         definition = inference.run(change.program.definition)
+        if not change.renames:
+            definition = check_derivations(self.program, definition)
         program = with_definition(change.program, definition)
         if program.startup is self.program.startup:  # each version is built further on its own
             program.startup = program.startup.like(program.startup.definition)
