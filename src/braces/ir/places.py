@@ -44,9 +44,7 @@ class Place:
     @cached_property
     def chain(self) -> Chain:
         """Names of the owners and labels of the blocks around, outermost first."""
-        if self.outer is None or self.owner is None:
-            return ()
-        return (*self.outer.chain, (self.owner.name, self.label))
+        return tuple((owner.name, label) for _, owner, label in self.around())[::-1]
 
     @cached_property
     def position(self) -> tuple[int, ...]:
@@ -59,6 +57,12 @@ class Place:
     def path_of(self, name: str) -> str:
         """Return the path of an operator or a variable of this block."""
         return f"{self.path}/{name}" if self.path else name
+
+    def around(self) -> Iterator[tuple[Place, Op, str]]:
+        """Yield block, operator and label of each owner around this block, innermost first."""
+        if self.outer is not None and self.owner is not None:
+            yield self.outer, self.owner, self.label
+            yield from self.outer.around()
 
     # ---- blocks ------------------------------------------------------------------------------
 

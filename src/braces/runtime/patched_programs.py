@@ -174,11 +174,8 @@ def _refuse_derived(derived: DerivedPlaces, places: Iterable[PatchedPlace]) -> N
 
 def _paths(place: PatchedPlace) -> Iterator[str]:
     """Yield the paths of the operator of a place, and of the constructs around."""
-    block = place.block
-    yield block.path_of(place.anchor)
-    while block.outer is not None and block.owner is not None:
-        yield block.outer.path_of(block.owner.name)
-        block = block.outer
+    yield place.block.path_of(place.anchor)
+    yield from (outer.path_of(owner.name) for outer, owner, _ in place.block.around())
 
 
 def _outputs(program: ProgramDef, fetch: str) -> tuple[str, ...]:

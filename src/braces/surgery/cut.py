@@ -324,10 +324,7 @@ def _find(whole: ProgramDef, path: str) -> ValuePlace:
 
 def _value_place(located: Located) -> ValuePlace:
     """Return the place of a variable, or of the first output of an operator."""
-    owners, place = list[Op](), located.place
-    while place.outer is not None and place.owner is not None:
-        owners.insert(0, place.owner)
-        place = place.outer
+    owners = [owner for _, owner, _ in located.place.around()][::-1]
     content, name = located.content, located.name
     if isinstance(content, Op):
         name = next(content.binds(), name)

@@ -60,12 +60,11 @@ class EntryStep:
 def constructs(block: Place) -> list[EntryStep]:
     """Return the constructs around a block, outermost first."""
     steps = list[EntryStep]()
-    while block.outer is not None and block.owner is not None:
-        view = view_of(block.owner)
+    for outer, owner, label in block.around():
+        view = view_of(owner)
         assert view is not None
-        steps.insert(0, EntryStep(view, block.outer, block.label))
-        block = block.outer
-    return steps
+        steps.append(EntryStep(view, outer, label))
+    return steps[::-1]
 
 
 def route(

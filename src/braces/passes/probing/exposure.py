@@ -19,7 +19,7 @@ An output that exists already is reused, so values that a gradient saves are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from braces.dtypes import TensorType
 from braces.errors import ProgramError
@@ -73,7 +73,7 @@ class Exposure:
         self.value = Exposed(name, type_)
         self.ran: Exposed | None = None
         self.trips: tuple[Exposed, ...] = ()
-        self._labels = {(outer.path, op.name): label for outer, op, label in _around(block)}
+        self._labels = {(outer.path, op.name): label for outer, op, label in block.around()}
 
     def __call__(self, op: Op, place: InsertionPoint) -> Replacement:
         """Give the value out of a construct around it."""
@@ -130,13 +130,6 @@ class Exposure:
         self.trips = tuple(rest)
 
 
-def _around(block: Place) -> Iterator[tuple[Place, Op, str]]:
-    """Yield the constructs around a block, innermost first: block, operator, and label."""
-    while block.outer is not None and block.owner is not None:
-        yield block.outer, block.owner, block.label
-        block = block.outer
-
-
 def check_owners(verb: str, path: str, block: Place) -> None:
     """Refuse blocks that give out no values and take in none.
 
@@ -148,7 +141,7 @@ def check_owners(verb: str, path: str, block: Place) -> None:
     Raises:
         ProgramError: If the block is a condition or a custom gradient, or in one.
     """
-    for _, op, label in _around(block):
+    for _, op, label in block.around():
         if label in REFUSED or view_of(op) is None:
             reason = REFUSED.get(label, "the operator has no further outputs")
             raise ProgramError(

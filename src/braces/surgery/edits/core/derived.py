@@ -51,10 +51,7 @@ def _refuse_custom(derived: DerivedPlaces, handle: Handle, label: str) -> None:
 def _paths(handle: Handle) -> Iterator[str]:
     """Yield the path of an operator, and those of the operators around it."""
     yield handle.path
-    place = handle.place
-    while place.outer is not None and place.owner is not None:
-        yield place.outer.path_of(place.owner.name)
-        place = place.outer
+    yield from (outer.path_of(owner.name) for outer, owner, _ in handle.place.around())
 
 
 def affected_by(variables: Iterable[Handle]) -> list[Handle]:
