@@ -88,9 +88,16 @@ def test_a_replacement_that_mixes_rows_is_refused_by_name() -> None:
     assert "pattern" in str(caught.value) or "`tanh`" in str(caught.value)
 
 
-def test_a_rewritten_program_and_its_original_are_trained_apart() -> None:
+CHANGES = {
+    "rewrite": lambda p: p.rewrite(br.tanh, br.relu),
+    "edit": lambda p: p.rename({"out.b": "bias"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_program_and_its_original_are_trained_apart(change: str) -> None:
     prog = steps(False)
-    new = prog.rewrite(br.tanh, br.relu)
+    new = CHANGES[change](prog)
     for one in (prog, new):
         with one:
             br.optimizer.sgd(0.1).minimize(one.var("loss"))

@@ -13,13 +13,17 @@ a rule is refused.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
+from braces.ir.records import ProgramDef
+
+P = TypeVar("P", bound=Builder)
 
 
 @dataclass
@@ -45,6 +49,27 @@ def hold_initial_values(startup: Builder) -> Generator[InitialValues]:
         yield held
     finally:
         _held.reset(token)
+
+
+def transform(program: P, function: Callable[[ProgramDef], ProgramDef]) -> P:
+    """Return a program with another definition, and with the initial values that it needs.
+
+    Unless initial values were added, both have one startup program; see `separate_startup`.
+
+    Args:
+        program: The program; it is not changed.
+        function: From the definition to the new one; passes that it runs may build layers.
+    """
+    with hold_initial_values(program.startup) as held:
+        new = program.like(function(program.definition))
+    new.startup = cast("P", held.startup)
+    return new
+
+
+def separate_startup(new: Builder, old: Builder) -> None:
+    """Give a new version of a program its own startup program, so both are built further."""
+    if new.startup is old.startup:
+        new.startup = old.startup.like(old.startup.definition)
 
 
 def attach_initial_values(builder: Builder) -> None:

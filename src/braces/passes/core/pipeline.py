@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, cast
 from braces.builder.builder import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef, Source
-from braces.passes.core.initial_values import hold_initial_values
+from braces.passes.core.initial_values import transform
 from braces.passes.verifier.program import check
 
 VERIFY = "BRACES_VERIFY_PASSES"
@@ -96,10 +96,7 @@ class Pass:
                 f"expected a program, got {builder!r:.80}.",
                 fix=f"Write {self.name}(prog); its `run` takes a ProgramDef.",
             )
-        with hold_initial_values(program.startup) as held:
-            new_program = program.like(run_pass(self, program.definition))
-        new_program.startup = held.startup
-        return new_program
+        return transform(program, lambda definition: run_pass(self, definition))
 
     def __repr__(self) -> str:
         return f"<Pass {self.name}: {self.doc}>"

@@ -22,10 +22,10 @@ from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dtypes import INT64, TensorType
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
-from braces.ir.records import DATA, IDENTITY, Op, VarInfo
+from braces.ir.records import DATA, IDENTITY, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, View, view_of
 from braces.ir.walk import rename_op
-from braces.passes.core.initial_values import hold_initial_values
+from braces.passes.core.initial_values import transform
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.passes.probing.entry import Entry
 from braces.passes.probing.patch_value import ALL
@@ -80,15 +80,17 @@ def build_patched(program: P, patches: Sequence[Replacing]) -> tuple[P, list[Fed
     Raises:
         BracesError: If a function fails, or returns a value of another type.
     """
-    definition, fed = program.definition, list[FedNames]()
-    with hold_initial_values(program.startup) as held:
+    fed = list[FedNames]()
+
+    def change(definition: ProgramDef) -> ProgramDef:
         for patch in patches:
             place = PatchedPlace.of(definition, patch.place.path)
             substitution = Substitution(patch, place)
             definition = rewrite(definition, substitution)
             fed.append(FedNames(substitution.value, substitution.trips))
-    patched = program.like(definition)
-    patched.startup = held.startup  # pyright: ignore[reportAttributeAccessIssue]
+        return definition
+
+    patched = transform(program, change)
     verify(patched)
     return patched, fed
 

@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
 from braces.errors import BracesError
-from braces.passes.core.initial_values import hold_initial_values
+from braces.ir.records import ProgramDef
+from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.core.rewrite import rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
@@ -105,11 +106,12 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
 
 def _rewritten(program: P, rewriting: Rewriting) -> P:
     """Return the result of a rewriting in place."""
-    with hold_initial_values(program.startup) as held:
-        definition = walk(program.definition, rewriting.visit)
-    definition = check_derivations(program, rewriting.finished(definition))
-    new = program.like(definition)
-    new.startup = cast("P", held.startup.like(held.startup.definition))
+
+    def change(definition: ProgramDef) -> ProgramDef:
+        return check_derivations(program, rewriting.finished(walk(definition, rewriting.visit)))
+
+    new = transform(program, change)
+    separate_startup(new, program)
     new.built[Lineage] = Lineage.of(program).then(program.definition, None)
     verify(new)
     cast("Any", new).report = rewriting.report()

@@ -9,6 +9,7 @@ from braces.errors import BracesError
 from braces.ir.paths import OPERATOR, Located, locate_again
 from braces.ir.places import Place
 from braces.ir.records import Op, ProgramDef
+from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.verifier.program import verify
 from braces.surgery.derivations.forward_part import check_derivations
 from braces.surgery.edits.core.change import Address, Edit, Lineage, Move
@@ -42,8 +43,7 @@ class EditSession(Generic[P]):
         if not change.renames:
             definition = check_derivations(self.program, definition)
         program = with_definition(change.program, definition)
-        if program.startup is self.program.startup:  # each version is built further on its own
-            program.startup = program.startup.like(program.startup.definition)
+        separate_startup(program, self.program)
         program.built[Lineage] = Lineage.of(self.program).then(before, change.move)
         self._unfit = {
             at: (unfit[at][0] if at in unfit else change.label, error)
@@ -75,9 +75,7 @@ class EditSession(Generic[P]):
 
 def with_definition(program: P, definition: ProgramDef) -> P:
     """Return a program with another definition, and with the rest of another program."""
-    new = program.like(definition)
-    new.startup = program.startup
-    return new
+    return transform(program, lambda _: definition)
 
 
 def _moved_address(at: Address, move: Move | None) -> Address:

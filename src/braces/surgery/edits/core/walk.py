@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from braces.builder.builder import Builder
 from braces.errors import BracesError
 from braces.ir.places import Chain
 from braces.ir.records import Op
-from braces.passes.core.initial_values import hold_initial_values
+from braces.passes.core.initial_values import transform
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.surgery.edits.core.change import Address, chain_of
 from braces.surgery.row_draws import complete_rows
@@ -72,8 +73,4 @@ class EditWalk:
 
     def apply(self, program: P) -> P:
         """Return the new program, with initial values of the parameters that were built."""
-        with hold_initial_values(program.startup) as held:
-            definition = rewrite(program.definition, self)
-        new = program.like(definition)
-        new.startup = cast("Any", held.startup)
-        return new
+        return transform(program, partial(rewrite, rule=self))
