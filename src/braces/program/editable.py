@@ -10,9 +10,8 @@ from braces.keywords import hint_methods
 from braces.program.operator_edits import OperatorEdits
 from braces.program.searchable import Searchable
 from braces.program.structure_edits import StructureEdits
-from braces.surgery.edits.core.change import Edit, find_again, resolve_again
+from braces.surgery.edits.core.change import Edit
 from braces.surgery.edits.core.session import EditSession
-from braces.surgery.handles import Handle
 
 
 @final
@@ -86,28 +85,3 @@ class Editable(OperatorEdits, StructureEdits, Searchable):
             f32[n]
         """
         return Transaction(self)
-
-    def __getitem__(self, path: str | Handle) -> Handle:
-        """Return the operator, variable or block at a path, as errors and reports show it.
-
-        Args:
-            path: A path, as `loop_0/body/act`, or a handle of another version of the program.
-                Handles of earlier versions follow edits that rename or move operators.
-
-        Raises:
-            UnknownNameError: If there is none; the message has similar paths.
-
-        Example:
-            >>> import braces as br
-            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) return y }")
-            >>> prog["y"].type, prog["y"].inputs[0].path
-            ('tanh', 'x')
-        """
-        if isinstance(path, Handle):
-            return resolve_again(self, self.main_place, path)
-        return super().__getitem__(path)
-
-    def __contains__(self, path: object) -> bool:
-        if isinstance(path, Handle):
-            return find_again(self, self.main_place, path) is not None
-        return super().__contains__(path)

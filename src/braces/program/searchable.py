@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var
+from braces.ir.paths import find_path
 from braces.ir.places import Place
 from braces.keywords import hint_methods
+from braces.surgery.edits.core.change import find_again, resolve_again
 from braces.surgery.find import Query, find
-from braces.surgery.handles import Handle, Selection, is_path, resolve
+from braces.surgery.handles import Handle, Selection, resolve
 
 
 @hint_methods
@@ -21,6 +23,7 @@ class Searchable(Builder):
 
         Args:
             path: A path, as `loop_0/body/act`, or a handle of another version of the program.
+                Handles of earlier versions follow edits that rename or move operators.
 
         Raises:
             UnknownNameError: If there is none; the message has similar paths.
@@ -31,10 +34,14 @@ class Searchable(Builder):
             >>> prog["y"].type, prog["y"].inputs[0].path
             ('tanh', 'x')
         """
+        if isinstance(path, Handle):
+            return resolve_again(self, self.main_place, path)
         return resolve(self.main_place, path)
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str | Handle) and is_path(self.main_place, path)
+        if isinstance(path, Handle):
+            return find_again(self, self.main_place, path) is not None
+        return isinstance(path, str) and find_path(self.main_place, path) is not None
 
     __iter__ = None  # paths index a program, but a program is no sequence
 

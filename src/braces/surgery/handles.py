@@ -14,7 +14,6 @@ from braces.ir.paths import (
     BLOCK,
     Located,
     block_at,
-    find_path,
     locate,
     locate_again,
     operator_at,
@@ -384,10 +383,3 @@ def resolve(program: ProgramDef | Place, path: object, kind: str | None = None) 
     if located is None:
         raise unknown_path(Place.main(program), path.path, path.kind)
     return Handle(*located)
-
-
-def is_path(program: ProgramDef | Place, path: str | Handle) -> bool:
-    """Return whether an operator, variable or block is at a path."""
-    if isinstance(path, str):
-        return find_path(program, path) is not None
-    return locate_again(program, path.key) is not None

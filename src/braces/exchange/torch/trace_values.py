@@ -49,10 +49,10 @@ def trace_torch(
     with _recording(recorder, module):
         if exported:
             leaves = inputs.of_export(model, args)
-            run: Callable[[], Any] = lambda: recorder.run_graph(module, *leaves)  # noqa: E731
+            run: Callable[[], Any] = partial(recorder.run_graph, module, *leaves)
         else:
             arguments, keywords = inputs.of_function(module, args)
-            run = lambda: module(*arguments, **keywords)  # noqa: E731
+            run = partial(module, *arguments, **keywords)
         outputs = _outputs(recorder, _run(recorder, run))
         names = _names(program, model if exported else None, len(outputs))
         trace = recorder.trace

@@ -50,7 +50,7 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, or a single one."""
 
 
-_noted: ContextVar[dict[str, str]] = ContextVar("braces_noted_cotangents", default={})  # noqa: B039
+_noted: ContextVar[dict[str, str] | None] = ContextVar("braces_noted_cotangents", default=None)
 
 
 @contextmanager
@@ -175,7 +175,7 @@ class Backprop:
 
     def _note(self, op: Op) -> None:
         """Note the total cotangents of outputs, as variables of the current block."""
-        noted = _noted.get()
+        noted = _noted.get() or {}
         for name in op.binds() if noted else ():
             if name in noted and name in self.grads:
                 self.grads[name] = call(IDENTITY, self.grads[name])

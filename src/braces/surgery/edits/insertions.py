@@ -22,9 +22,10 @@ from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.surgery.edits.core.address import operators_at, paths_text, variables_at
 from braces.surgery.edits.core.change import Address, EditResult
 from braces.surgery.edits.core.derived import affected_by, refuse_derived
-from braces.surgery.edits.core.site import Builds, EditPlace, old_type, operands_of, substitute
+from braces.surgery.edits.core.site import Builds, EditPlace, operands_of
 from braces.surgery.edits.core.walk import Action, EditWalk, Entry
 from braces.surgery.handles import Handle
+from braces.surgery.substitution import old_type, substitute
 
 P = TypeVar("P", bound=Builder)
 

@@ -34,9 +34,9 @@ from braces.surgery.edits.core.address import handles_at, operators_at
 from braces.surgery.edits.core.change import EditResult
 from braces.surgery.edits.core.derived import affected_by, refuse_derived
 from braces.surgery.edits.core.session import with_definition
-from braces.surgery.edits.core.site import old_type, type_error
 from braces.surgery.edits.core.walk import EditWalk
 from braces.surgery.handles import Handle
+from braces.surgery.substitution import old_type, type_error
 
 P = TypeVar("P", bound=Builder)
 

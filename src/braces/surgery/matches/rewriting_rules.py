@@ -11,14 +11,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from braces.builder.append import call
 from braces.builder.builder import Builder
 from braces.builder.var import Var, expose
-from braces.dtypes import TensorType
-from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
+from braces.errors import BracesError, DuplicateNameError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
 from braces.ir.plain_blocks.inlining import InlinedBlock
-from braces.ir.records import IDENTITY, Op, ProgramDef
+from braces.ir.records import Op, ProgramDef
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.surgery.matches.graph_search import unmatched_readers
@@ -27,6 +25,7 @@ from braces.surgery.matches.matching import Match, Matcher
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.sweep import sweep
 from braces.surgery.row_draws import complete_rows
+from braces.surgery.substitution import substitute, type_error
 
 Rule = Callable[[Op, InsertionPoint], Any]
 
@@ -127,30 +126,15 @@ class Rewriting:
 
         Values that were not built for this place pass through an identity.
         """
-        names: dict[str, str] = {}
-        pairs = list(zip(old_names, values, strict=True))
-        for old, value in pairs:
+        for old, value in zip(old_names, values, strict=True):
             self._check_type(old, value, place, path)
-        with place.building():
-            for old, value in pairs:
-                if value.name in names or not place.is_built(value.name):
-                    value = call(IDENTITY, value)
-                names[value.name] = old
-        place.keep_names(names)
+        substitute(place, old_names, values)
 
     def _check_type(self, old: str, value: Var, place: InsertionPoint, path: str) -> None:
-        resolve = place.table.unifier.resolve
-        new_type, old_type = value.type, place.body.vars[old].type.map_sizes(resolve)
-        if new_type == old_type:
-            return
-        dtypes = {t.dtype for t in (new_type, old_type) if isinstance(t, TensorType)}
-        error = DTypeError if len(dtypes) > 1 else ShapeError
-        raise error(
-            f"the replacement of `{old}`: expected {old_type}, got {new_type}.",
-            at=f"{self.name}, at `{path}`",
-            given=f"{old}: {old_type}   {value.name}: {new_type}",
-            fix="Return a value of the same dtype and shape; br.cast converts a dtype.",
-        )
+        before = place.body.vars[old].type.map_sizes(place.table.unifier.resolve)
+        if value.type != before:
+            label = f"{self.name}, at `{path}`"
+            raise type_error(old, before, value, label, "; br.cast converts a dtype.")
 
 
 class RewritingByPattern(Rewriting):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import is_
 
 from braces.ir.records import VALUE, Body, Op
 from braces.ir.walk import map_bodies, names_bound_by, with_captures
@@ -27,15 +28,11 @@ def sweep(
         op = _swept_op(op, path, unread)
         read.update(op.reads())
         ops.append(op)
-    if len(ops) == len(body.ops) and all(map(_is, ops, reversed(body.ops))):
+    if len(ops) == len(body.ops) and all(map(is_, ops, reversed(body.ops))):
         return body
     bound = names_bound_by(ops)
     infos = {n: info for n, info in body.vars.items() if info.kind != VALUE or n in bound}
     return body.with_(ops=tuple(reversed(ops)), vars=infos)
-
-
-def _is(left: Op, right: Op) -> bool:
-    return left is right
 
 
 def _swept_op(op: Op, path: str, unread: Mapping[str, Collection[str]]) -> Op:
@@ -48,5 +45,5 @@ def _swept_op(op: Op, path: str, unread: Mapping[str, Collection[str]]) -> Op:
         return op
     labels = iter(before)
     new = map_bodies(op, lambda inner: sweep(inner, f"{head}/{next(labels)}", unread, ()))
-    same = all(map(lambda a, b: a is b, before.values(), new.bodies().values()))
+    same = all(map(is_, before.values(), new.bodies().values()))
     return op if same else with_captures(new)

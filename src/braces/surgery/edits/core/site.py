@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast, final
 
-from braces.builder.append import call
 from braces.builder.var import Var, expose, visible_var
-from braces.dtypes import TensorType, Type
-from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
+from braces.dtypes import Type
+from braces.errors import BracesError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
-from braces.ir.records import IDENTITY, Op
+from braces.ir.records import Op
 from braces.passes.core.rewrite import InsertionPoint
+from braces.surgery.substitution import type_error
 
 KEYWORD = "place"
 
@@ -120,39 +120,7 @@ def takes_place(function: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
 
 
-def type_error(name: str, old: Type, new: Var, label: str) -> BracesError:
-    """Return the error for a value of another type than the one that it replaces."""
-    dtypes = {t.dtype for t in (old, new.type) if isinstance(t, TensorType)}
-    kind = DTypeError if len(dtypes) > 1 else ShapeError
-    return kind(
-        f"the replacement of `{name}`: expected {old}, got {new.type}.",
-        at=label,
-        given=f"{name}: {old}   {new.name}: {new.type}",
-        fix="Return a value of the same dtype and shape, or pass retype=True to infer the "
-        "types of later operators again.",
-    )
-
-
-def old_type(point: InsertionPoint, name: str) -> Type:
-    """Return the type of a visible variable, with known sizes."""
-    return point.info(name).type.map_sizes(point.table.unifier.resolve)
-
-
 def operands_of(op: Op, captures: str) -> list[str]:
     """Return the variables that an operator reads, each once, without captures."""
     slots = ((slot, names) for slot, names in op.inputs.items() if slot != captures)
     return list(dict.fromkeys(name for _, names in slots for name in names))
-
-
-def substitute(point: InsertionPoint, olds: Sequence[str], news: Sequence[Var]) -> None:
-    """Give new values the names of the outputs of the current operator that they replace.
-
-    Values that were not built for this place pass through an identity.
-    """
-    names: dict[str, str] = {}
-    with point.building():
-        for old, value in zip(olds, news, strict=True):
-            if value.name in names or not point.is_built(value.name):
-                value = call(IDENTITY, value)
-            names[value.name] = old
-    point.keep_names(names)
