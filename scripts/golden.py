@@ -191,6 +191,21 @@ def gradients() -> tuple[Feed, list[br.Var]]:
 
 
 @golden
+def derivations() -> tuple[Feed, list[br.Var]]:
+    """A derivative in the body of a loop, and an optimizer step that is edited; see `EDITS`."""
+    x, w = br.data("x", ["b", 3]), br.parameter("w", [3], init=np.array([1, -0.5, 2], "f4"))
+
+    def descend(c: br.Var, _: None) -> Any:
+        (slope,) = br.gradients([br.sum(br.tanh(c))], [c])
+        return c - slope, slope
+
+    end, slopes = br.scan(descend, x * w, None, length=2)
+    loss = br.mean(end)
+    br.optimizer.sgd(0.1).minimize(loss)
+    return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slopes]
+
+
+@golden
 def naturals() -> tuple[Feed, list[br.Var]]:
     """Integers from 2^63 on as attributes, which no float equals."""
     x = br.data("x", ["b"], dtype="uint64")
@@ -215,10 +230,19 @@ def axes() -> tuple[Feed, list[br.Var]]:
 # ---- files -----------------------------------------------------------------------------------
 
 
+EDITS: dict[str, Callable[[br.Program], br.Program]] = {
+    "derivations": lambda program: program.rename({"w": "weight"})
+}
+"""Changes of programs after they were built."""
+
+
 def write_program(name: str, folder: Path) -> None:
     """A program as bytes and text, with one run of it."""
     with br.Program() as program:
         feed, fetches = PROGRAMS[name]()
+    if name in EDITS:
+        program = EDITS[name](program)
+        fetches = [program.var(var.name) for var in fetches]
     program.save(folder / f"{name}.braces")
     (folder / f"{name}.prog").write_text(str(program), encoding="utf-8")
     exe, scope = br.Executor(), br.Scope()

@@ -240,6 +240,8 @@ class Derivation:
         ends: Unread outputs, before the call, of differentiated operators with several outputs.
         unread: Variables that the call added, and that nothing reads.
         optimizer: The call that creates the optimizer: tuples, numbers and texts.
+        inner: Whether the call was in an inner block.
+        edited: Whether derivatives, updates or states of the call were edited afterwards.
         live: The optimizer itself, in the process that built it.
     """
 
@@ -254,6 +256,8 @@ class Derivation:
     ends: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     optimizer: Attr = None
+    inner: bool = False
+    edited: bool = False
     live: Any = field(default=None, compare=False)
 
     def with_(self, **changes: Any) -> Derivation:

@@ -34,7 +34,6 @@ from braces.ir.records import BLOCK, DATA, PARAMETER, STATE, VALUE, Body, Op, Pr
 from braces.ir.views import BlockView
 from braces.ir.walk import ancestors, names_bound, producers, rename_slots
 from braces.keywords import hint_keywords
-from braces.passes.autodiff.recording import mark_edited
 from braces.passes.cleanup.prune import (
     target_names,
     updated_with_targets,
@@ -43,6 +42,7 @@ from braces.passes.cleanup.prune import (
     without_dead_code,
 )
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
+from braces.surgery.derivations.forward_part import with_edited_derivations
 
 P = TypeVar("P", bound=Builder)
 KINDS = (DATA, PARAMETER, STATE)
@@ -102,9 +102,8 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
         _check_value(whole.main, name, kind)
     fetches, whole = _fetches(whole, fetch)
     parts = _split(whole, names, fetches, everything=fetch is None, kind=kind)
-    edited = tuple(map(mark_edited, whole.derivations))
     first, rest = (
-        with_needed_startup(program, part.with_(derivations=edited)) for part in parts
+        with_needed_startup(program, with_edited_derivations(part)) for part in parts
     )
     return first, rest
 

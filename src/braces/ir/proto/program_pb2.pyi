@@ -125,7 +125,7 @@ class UpdateDesc(_message.Message):
     def __init__(self, persistable: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DerivationDesc(_message.Message):
-    __slots__ = ("function", "targets", "inputs", "every", "seeds", "results", "updates", "states", "ends", "unread", "optimizer")
+    __slots__ = ("function", "targets", "inputs", "every", "seeds", "results", "updates", "states", "ends", "unread", "optimizer", "inner", "edited")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,8 @@ class DerivationDesc(_message.Message):
     ENDS_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    INNER_FIELD_NUMBER: _ClassVar[int]
+    EDITED_FIELD_NUMBER: _ClassVar[int]
     function: str
     targets: _containers.RepeatedScalarFieldContainer[str]
     inputs: _containers.RepeatedScalarFieldContainer[str]
@@ -148,7 +150,9 @@ class DerivationDesc(_message.Message):
     ends: _containers.RepeatedScalarFieldContainer[str]
     unread: _containers.RepeatedScalarFieldContainer[str]
     optimizer: AttrDesc
-    def __init__(self, function: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[str]] = ..., every: bool = ..., seeds: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., states: _Optional[_Iterable[str]] = ..., ends: _Optional[_Iterable[str]] = ..., unread: _Optional[_Iterable[str]] = ..., optimizer: _Optional[_Union[AttrDesc, _Mapping]] = ...) -> None: ...
+    inner: bool
+    edited: bool
+    def __init__(self, function: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[str]] = ..., every: bool = ..., seeds: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., states: _Optional[_Iterable[str]] = ..., ends: _Optional[_Iterable[str]] = ..., unread: _Optional[_Iterable[str]] = ..., optimizer: _Optional[_Union[AttrDesc, _Mapping]] = ..., inner: bool = ..., edited: bool = ...) -> None: ...
 
 class LocationDesc(_message.Message):
     __slots__ = ("file", "line")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -23,7 +23,7 @@ from braces.ir.records import (
     Source,
     VarInfo,
 )
-from braces.ir.serde.encode import NAMES_OF_DERIVATIONS
+from braces.ir.serde.encode import FLAGS_OF_DERIVATIONS, NAMES_OF_DERIVATIONS
 from braces.ir.serde.enum_numbers import DTYPES, VAR_KINDS
 from braces.ir.serde.unknown_fields import any_unknown, unknown_fields
 
@@ -62,9 +62,8 @@ class Reader:
         updates = limits.unique_items(pairs, "updates of a derivation")
         optimizer = self.attr(desc.optimizer, 0) if desc.HasField("optimizer") else None
         function = limits.readable_name(desc.function)
-        return Derivation(
-            function, every=desc.every, updates=updates, optimizer=optimizer, **names
-        )
+        flags: dict[str, Any] = {field: getattr(desc, field) for field in FLAGS_OF_DERIVATIONS}
+        return Derivation(function, updates=updates, optimizer=optimizer, **names, **flags)
 
     def block(self, desc: pb.BlockDesc, depth: int) -> Body:
         """Decode a block at a nesting depth."""

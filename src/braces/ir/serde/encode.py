@@ -32,6 +32,8 @@ NAMES_OF_DERIVATIONS = (
     "targets", "inputs", "seeds", "results", "states", "ends", "unread",
 )  # fmt: skip
 """Fields of a derivation that are names of variables."""
+FLAGS_OF_DERIVATIONS = ("every", "inner", "edited")
+"""Fields of a derivation that are true or false."""
 
 
 class Encoder:
@@ -54,7 +56,9 @@ class Encoder:
 
     def derivation(self, record: Derivation, desc: pb.DerivationDesc) -> None:
         """Encode a call that built derivatives."""
-        desc.function, desc.every = record.function, record.every
+        desc.function = record.function
+        for field in FLAGS_OF_DERIVATIONS:
+            setattr(desc, field, getattr(record, field))
         for field in NAMES_OF_DERIVATIONS:
             getattr(desc, field).extend(getattr(record, field))
         for persistable, value in record.updates.items():

@@ -18,11 +18,6 @@ from braces.builder.var import Var
 from braces.ir.records import VALUE, Attr, Derivation
 from braces.passes.autodiff.backward_slice import backward_slice
 
-INNER = "/inner"
-"""Suffix of the functions that were called in an inner block."""
-EDITED = "/edited"
-"""Suffix of the functions whose derivatives, updates or states were edited afterwards."""
-
 
 @dataclass
 class DerivationRecording:
@@ -64,7 +59,7 @@ def record_derivation(
     read = {*results, *(name for op in table.ops[count:] for name in op.reads())}
     unread = [n for n in added if n not in read and table.vars[n].kind == VALUE]
     record = Derivation(
-        function + INNER * inner,
+        function,
         _names(targets),
         _names(recording.inputs),
         recording.every,
@@ -75,14 +70,10 @@ def record_derivation(
         tuple(ends),
         tuple(unread),
         recording.optimizer,
-        recording.live,
+        inner,
+        live=recording.live,
     )
     program.derived(record, since)
-
-
-def mark_edited(record: Derivation) -> Derivation:
-    """Return the record of a call that cannot be repeated, because its results were edited."""
-    return record.with_(function=record.function.removesuffix(EDITED) + EDITED)
 
 
 def _side_outputs(program: Builder, targets: Iterable[str]) -> list[str]:

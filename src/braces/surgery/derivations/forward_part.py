@@ -19,7 +19,6 @@ from typing import Generic, TypeVar
 from braces.builder.builder import Builder
 from braces.ir.records import DATA, VALUE, Body, Derivation, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
-from braces.passes.autodiff.recording import EDITED, INNER, mark_edited
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.cleanup.prune import with_needed_startup
 
@@ -77,6 +76,12 @@ def forward_part(program: P) -> ForwardPart[P]:
     return ForwardPart(with_needed_startup(bare, forward), records, outside)
 
 
+def with_edited_derivations(definition: ProgramDef) -> ProgramDef:
+    """Return a definition whose recorded calls are marked as edited: they are not repeated."""
+    marked = tuple(record.with_(edited=True) for record in definition.derivations)
+    return definition.with_(derivations=marked)
+
+
 def check_derivations(program: Builder, changed: ProgramDef) -> ProgramDef:
     """Return a changed definition; calls whose derived part differs are marked as edited."""
     if not changed.derivations:
@@ -89,7 +94,7 @@ def check_derivations(program: Builder, changed: ProgramDef) -> ProgramDef:
     derived = (op for op in program.definition.main.ops if op.name not in forward)
     if all(ops.get(op.name) == op for op in derived):
         return changed
-    return changed.with_(derivations=tuple(map(mark_edited, changed.derivations)))
+    return with_edited_derivations(changed)
 
 
 def _live(record: Derivation, definition: ProgramDef) -> Derivation | None:
@@ -99,18 +104,16 @@ def _live(record: Derivation, definition: ProgramDef) -> Derivation | None:
         NotRepeatableError: If that is a part of a step only.
     """
     infos = definition.main.vars
-    inner = record.function.removesuffix(EDITED).endswith(INNER)
-    known = (
-        {n for body, _ in all_bodies(definition.main) for n in body.vars} if inner else infos
-    )
+    bodies = all_bodies(definition.main) if record.inner else ()
+    known = {n for body, _ in bodies for n in body.vars} | infos.keys()
     kept = {n: v for n, v in record.updates.items() if definition.updates.get(n) == v}
     results = tuple(name if name in known else "" for name in record.results)
     if not kept and not any(results):
         return None
-    function = record.function.removesuffix(EDITED).removesuffix(INNER)
-    if record.function.endswith(EDITED):
+    function = record.function
+    if record.edited:
         raise NotRepeatableError(f"the part that {function} built has been edited since")
-    if inner:
+    if record.inner:
         raise NotRepeatableError(f"{function} was called in an inner block")
     if function not in REPEATED:
         raise NotRepeatableError(f"br.{function} is not repeated")

@@ -36,7 +36,6 @@ from braces.ir.walk import (
     rename_slots,
     with_captures,
 )
-from braces.passes.autodiff.recording import mark_edited
 from braces.surgery.edits.core.address import handles_at
 from braces.surgery.edits.core.change import EditResult, Key
 from braces.surgery.edits.core.session import with_definition
@@ -81,8 +80,8 @@ def _renamed_derivation(record: Derivation, names: Mapping[str, str]) -> Derivat
     fields = ("targets", "inputs", "seeds", "results", "states", "ends", "unread")
     updates = {names.get(n, n): names.get(v, v) for n, v in record.updates.items()}
     renamed = {field: _all(getattr(record, field), names) for field in fields}
-    record = record.with_(updates=updates, **renamed)
-    return record if updates.keys().isdisjoint(names.values()) else mark_edited(record)
+    edited = record.edited or not updates.keys().isdisjoint(names.values())
+    return record.with_(updates=updates, edited=edited, **renamed)
 
 
 def _all(names: Iterable[str], new: Mapping[str, str]) -> tuple[str, ...]:
