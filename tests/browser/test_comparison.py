@@ -11,6 +11,7 @@ import pytest
 
 import braces as br
 from tests.browser.chromium import Browser
+from tests.surgery.programs import swapped
 from tests.viewer.programs import HOSTILE, nested, strange
 
 Compared: TypeAlias = Callable[[br.Program, br.Program], Browser]
@@ -27,12 +28,6 @@ def compared(browser: Browser, tmp_path: Path) -> Compared:
         return browser
 
     return open_page
-
-
-def swapped(prog: br.Program, old: str, new: str) -> br.Program:
-    text = str(prog)
-    assert f"= {old}(" in text
-    return br.parse(text.replace(f"= {old}(", f"= {new}(", 1))
 
 
 def cells(browser: Browser, how: str) -> list[str]:

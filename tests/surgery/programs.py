@@ -45,3 +45,12 @@ def branches() -> br.Program:
             h.update(h + z)
         br.append_backward(br.mean(rnn.final(h)))
     return prog
+
+
+def swapped(prog: br.Program, old: str, new: str) -> br.Program:
+    """The program with the first operator of a type replaced by one of another type."""
+    text = str(prog)
+    assert f"= {old}(" in text, old
+    other = br.parse(text.replace(f"= {old}(", f"= {new}(", 1))
+    other.startup = prog.startup
+    return other

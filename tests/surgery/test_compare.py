@@ -11,19 +11,12 @@ import onnx.parser
 import pytest
 
 import braces as br
+from tests.surgery.programs import swapped
 from tests.surgery.test_cut import FEED, model
 
 jax: Any = pytest.importorskip("jax")
 jnp: Any = jax.numpy
 X = np.random.default_rng(1).normal(size=(3, 4)).astype("float32")
-
-
-def swapped(prog: br.Program, old: str, new: str) -> br.Program:
-    text = str(prog)
-    assert text.count(f"= {old}(") >= 1, old
-    other = br.parse(text.replace(f"= {old}(", f"= {new}(", 1))
-    other.startup = prog.startup
-    return other
 
 
 def scopes(prog: br.Program) -> tuple[br.Scope, br.Scope]:

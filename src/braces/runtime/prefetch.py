@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from types import TracebackType
 from typing import Any, Self, TypeAlias, final
 from weakref import WeakKeyDictionary, finalize
 
@@ -70,12 +69,7 @@ class Feeds:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import onnx.parser
 import pytest
 
 import braces as br
+from tests.surgery.programs import swapped
 
 X = np.random.default_rng(1).normal(size=(3, 4)).astype("float32") + np.float32(0.5)
 
@@ -62,14 +63,6 @@ NESTED = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
 def read(text: str) -> tuple[Any, br.Program, Any]:
     proto = onnx.parser.parse_model(text)
     return proto, *br.from_onnx(proto)
-
-
-def swapped(prog: br.Program, old: str, new: str) -> br.Program:
-    text = str(prog)
-    assert f"= {old}(" in text
-    other = br.parse(text.replace(f"= {old}(", f"= {new}(", 1))
-    other.startup = prog.startup
-    return other
 
 
 @pytest.mark.parametrize(

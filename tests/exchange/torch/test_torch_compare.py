@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from tests.surgery.programs import swapped
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -64,14 +65,6 @@ def imported(module: Any, *args: Any) -> tuple[Any, br.Program, Mapping[str, Any
     prog, values = br.from_torch(exported)
     feed = dict(zip(prog.feeds, (arg.numpy() for arg in args), strict=True))
     return exported, prog, values, feed
-
-
-def swapped(prog: br.Program, old: str, new: str) -> br.Program:
-    text = str(prog)
-    assert f"= {old}(" in text
-    other = br.parse(text.replace(f"= {old}(", f"= {new}(", 1))
-    other.startup = prog.startup
-    return other
 
 
 CASES = {
