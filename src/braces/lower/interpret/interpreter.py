@@ -54,19 +54,19 @@ class BlockEntry:
 
 
 class BlockListener:
-    """A listener that also observes the beginning of blocks, and failing operators."""
+    """A listener that also observes the beginning of blocks, and failing operators.
+
+    By default, its methods do nothing.
+    """
 
     def __call__(self, path: str, op: Op, values: Mapping[str, Any]) -> None:
         """Observe an operator that has run, as a `Listener`."""
-        raise NotImplementedError
 
     def enter(self, entry: BlockEntry) -> None:
         """Observe a block that begins to run."""
-        raise NotImplementedError
 
     def fail(self, path: str, op: Op) -> None:
         """Observe an operator that raises an error; its owners follow, the innermost first."""
-        raise NotImplementedError
 
 
 @final
@@ -329,9 +329,9 @@ class OpFrame:
         number = "" if label.endswith("]") else f"[{trip}]"
         here = f"{self.path}/{self.op.name}/{label}{number}".lstrip("/")
         env = {name: self.env[name] for name in self.owner.captures}
-        bound = dict(zip(body.params, arguments, strict=True))
-        env |= bound
+        env.update(zip(body.params, arguments, strict=True))
         if interpreter.observers:
+            bound = {name: env[name] for name in body.params}
             interpreter.announce(BlockEntry(here, self.path, self.op, label, trip, bound))
         script = self.owner.script(label, body)
         if interpreter.step_scopes is None:

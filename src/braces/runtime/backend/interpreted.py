@@ -103,7 +103,8 @@ def interpret(
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)
         if clock is not None:
             clock.begin(env.values())
-        interpreter.announce(BlockEntry("", "", None, "", 0, dict(env)))
+        if interpreter.observers:
+            interpreter.announce(BlockEntry("", "", None, "", 0, dict(env)))
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}

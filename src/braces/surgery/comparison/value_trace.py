@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.builder import Builder
-from braces.ir.paths import label_without_number
 from braces.ir.records import Op
 from braces.ir.views import LoopView, PartitionView, view_of
+from braces.lower.interpret.interpreter import BlockEntry, BlockListener
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 
@@ -84,7 +84,7 @@ def trace_program(
     seed: int | None,
 ) -> Trace:
     """Return the trace of a run by the interpreter; the scope is not changed."""
-    executor, seen = Executor(mode="interpret", passes=()), list[tuple[str, Op]]()
+    executor, events = Executor(mode="interpret", passes=()), _Events(trace := Trace("Braces"))
     copied = copy_states(program, scope)
     executor.run(
         program,
@@ -92,19 +92,17 @@ def trace_program(
         feed,
         fetch=list(fetch),
         seed=seed,
-        listeners=[lambda path, op, values: seen.append((path, op))],
+        listeners=[events],
         keep_scopes=True,
     )
-    trace = Trace("Braces")
     for path, step_scope in executor.step_scopes.items():
         for name in step_scope.names():
             variable = step_scope.find_local_var(name)
             raw = variable.raw if variable is not None and variable.initialized else None
             if hasattr(raw, "shape"):
                 trace.values[path, name] = np.asarray(raw)
-    events = _Events(trace, list(executor.step_scopes))
-    events.record(seen)
-    events.clear(seen)
+    events.record()
+    events.clear()
     updated = {f"{NEXT}{name}": value for name, value in program.updates.items()}
     names = {**{name: name for name in fetch}, **updated}
     trace.results = {name: ("", value) for name, value in names.items()}
@@ -121,20 +119,42 @@ def copy_states(program: Builder, scope: Scope) -> Scope:
     return copied
 
 
-class _Events:
-    """Converts the operators that a listener saw to events."""
+class _Events(BlockListener):
+    """Listener that records the operators and blocks of a run, and converts them to events.
 
-    def __init__(self, trace: Trace, paths: Sequence[str]) -> None:
+    Attributes:
+        trace: The trace.
+        seen: The operators that ran, with the paths of their blocks.
+        entries: The runs of inner blocks by path.
+        places: The path without iterations, and the iterations, of each run of a block.
+    """
+
+    def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.parents = _parents(paths)
-        self.inside: dict[str, list[str]] = {}
-        for path, parent in self.parents.items():
-            self.inside.setdefault(parent, []).append(path)
+        self.seen: list[tuple[str, Op]] = []
+        self.entries: dict[str, BlockEntry] = {}
+        self.places: dict[str, tuple[str, tuple[int, ...]]] = {"": ("", ())}
+        self._runs: dict[tuple[str, str], list[BlockEntry]] = {}
 
-    def record(self, seen: Sequence[tuple[str, Op]]) -> None:
-        places = self._places(seen)
-        for path, op in seen:
-            block, iteration = places.get(path, (path, ()))
+    def __call__(self, path: str, op: Op, values: Mapping[str, Any]) -> None:
+        """Record an operator that has run."""
+        self.seen.append((path, op))
+
+    def enter(self, entry: BlockEntry) -> None:
+        """Record a run of a block."""
+        if entry.op is None:
+            return
+        self.entries[entry.path] = entry
+        self._runs.setdefault((entry.outer, entry.op.name), []).append(entry)
+        block, iteration = self.places[entry.outer]
+        own = (entry.iteration,) if isinstance(view_of(entry.op), LoopView) else ()
+        place = f"{block}/{entry.op.name}/{entry.label}".lstrip("/")
+        self.places[entry.path] = place, iteration + own
+
+    def record(self) -> None:
+        """Add an event for each operator that ran."""
+        for path, op in self.seen:
+            block, iteration = self.places[path]
             event = Event(
                 f"{block}/{op.name}".lstrip("/"),
                 iteration,
@@ -147,17 +167,17 @@ class _Events:
             )
             self.trace.events.append(event)
 
-    def clear(self, seen: Sequence[tuple[str, Op]]) -> None:
+    def clear(self) -> None:
         """Add the values of batch elements that a case of a row-wise branch does not have.
 
         A loop with `lengths` computes every iteration for the whole batch, in such a case.
         """
         masks = dict[str, Array]()
-        for path, op in seen:
+        for path, op in self.seen:
             view = view_of(op) if op.bodies() else None
             if isinstance(view, PartitionView):
                 masks |= self._masks(path, op, view)
-        around = {path: self._around(path, masks) for path in self.parents}
+        around = {path: self._around(path, masks) for path in self.entries}
         for key, value in self.trace.values.items():
             for mask in around.get(key[0], ()):
                 if value.ndim and value.shape[0] == mask.size:
@@ -165,76 +185,36 @@ class _Events:
 
     def _masks(self, path: str, op: Op, view: PartitionView) -> Iterator[tuple[str, Array]]:
         """Yield the path and the mask of each case that ran for other batch elements too."""
-        for inner, label, _ in self._blocks(path, op):
-            valid = view.cases[list(op.bodies()).index(label)].valid
-            mask = self.trace.values.get((inner, valid))
+        for entry in self._runs.get((path, op.name), ()):
+            valid = view.cases[list(op.bodies()).index(entry.label)].valid
+            mask = self.trace.values.get((entry.path, valid))
             if mask is not None and not mask.all():
-                yield inner, mask
+                yield entry.path, mask
 
     def _around(self, path: str, masks: Mapping[str, Array]) -> list[Array]:
         """Return the masks of a block and of those around it."""
         found_masks = list[Array]()
         while path and masks:
             found_masks += [masks[path]] if path in masks else []
-            path = self.parents.get(path, "")
+            path = self.entries[path].outer
         return found_masks
 
     def key(self, path: str, name: str) -> Key:
         """Return the key of a name that is visible in a block."""
         here = path
-        while (here, name) not in self.trace.values and here in self.parents:
-            here = self.parents[here]
+        while (here, name) not in self.trace.values and here in self.entries:
+            here = self.entries[here].outer
         return (here, name) if (here, name) in self.trace.values else (path, name)
 
-    def _blocks(self, path: str, op: Op) -> list[tuple[str, str, int]]:
-        """Return the path of each run of a block of an operator, with label and number."""
-        head = f"{path}/{op.name}/".lstrip("/")
-        runs = [inner for inner in self.inside.get(path, ()) if inner.startswith(head)]
-        found_runs = list[tuple[str, str, int]]()
-        for inner in runs:
-            numbered = inner[len(head) :]
-            label = label_without_number(numbered, op)
-            if label in op.bodies():
-                found_runs.append((inner, label, int(numbered[len(label) + 1 : -1] or 0)))
-        return found_runs
-
     def _inner_results(self, path: str, op: Op) -> list[Key]:
-        if not op.bodies():
-            return []
         bodies = op.bodies()
         return [
-            self.key(inner, name)
-            for inner, label, _ in self._blocks(path, op)
-            for name in bodies[label].results
+            self.key(entry.path, name)
+            for entry in self._runs.get((path, op.name), ())
+            for name in bodies[entry.label].results
         ]
-
-    def _places(self, seen: Sequence[tuple[str, Op]]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Return the path without iterations, and the iterations, of each run of a block."""
-        owners = {
-            inner: (path, op, label, number)
-            for path, op in seen
-            if op.bodies()
-            for inner, label, number in self._blocks(path, op)
-        }
-        places: dict[str, tuple[str, tuple[int, ...]]] = {"": ("", ())}
-        for inner in sorted(owners, key=len):
-            path, op, label, number = owners[inner]
-            block, iteration = places.get(path, (path, ()))
-            own = (number,) if isinstance(view_of(op), LoopView) else ()
-            places[inner] = f"{block}/{op.name}/{label}".lstrip("/"), iteration + own
-        return places
 
 
 def cleared(value: Array, mask: Array) -> Array:
     """Return an array with zeros in the batch elements that a mask does not have."""
     return np.where(mask.reshape(-1, *[1] * (value.ndim - 1)), value, np.zeros_like(value))
-
-
-def _parents(paths: Sequence[str]) -> dict[str, str]:
-    """Return the enclosing block of each run of a block."""
-    known, parents = set(paths), dict[str, str]()
-    for path in paths:
-        if path:
-            ends = (at for at in range(len(path) - 1, 0, -1) if path[at] == "/")
-            parents[path] = next((path[:at] for at in ends if path[:at] in known), "")
-    return parents
