@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeAlias, cast
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import calling
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import DATA
 from braces.keywords import hint_keywords
@@ -95,8 +97,7 @@ def compare_values(
     if isinstance(b, Builder):
         right = _trace(b, own_scopes[1], feeds[1], fetch, seed)
     else:
-        traces = (tracer(b, a, feeds[1], args) for tracer in FOREIGN_TRACERS)
-        right = next((trace for trace in traces if trace is not None), None)
+        right = _foreign_trace(b, a, feeds[1], args)
     if right is None:
         raise ProgramError(
             f"expected a program, an ONNX model, a PyTorch module or a JAX function for `b`, "
@@ -165,6 +166,13 @@ def _trace(
     infos = program.infos
     own_feed = {name: value for name, value in feed.items() if name in infos}
     return trace_program(program, scope, own_feed, fetches, seed)
+
+
+def _foreign_trace(b: Any, a: Builder, feed: Mapping[str, Any], args: Any) -> Trace | None:
+    """Return the trace of a model of another system; `None` if no system knows it."""
+    with calling(b, "the run of `b`") if callable(b) else nullcontext():
+        traces = (tracer(b, a, feed, args) for tracer in FOREIGN_TRACERS)
+        return next((trace for trace in traces if trace is not None), None)
 
 
 def _with_values(program: Builder, scope: Any) -> Scope:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, cast
 
+from braces.builder.user_functions import add_function
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError, UnknownNameError, suggest
@@ -88,8 +89,16 @@ def find(program: ProgramDef | Place, query: Query) -> Selection:
     search = _operators if query.kind == "operators" else _others
     handles = search(main, within, enters, query)
     if query.where is not None:
-        handles = filter(query.where, handles)
+        handles = filter(partial(_fulfils, query.where), handles)
     return Selection.of_unique(handles)
+
+
+def _fulfils(where: Callable[[Handle], object], handle: Handle) -> bool:
+    try:
+        return bool(where(handle))
+    except Exception as error:
+        add_function(error, where, f"`where` of find, at `{handle.path}`")
+        raise
 
 
 # ---- operators -------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 
 from braces.builder.append import call, emit
 from braces.builder.builder import Builder
+from braces.builder.user_functions import calling
 from braces.builder.var import Var
 from braces.dtypes import INT64, TensorType
-from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
+from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.ir.records import DATA, IDENTITY, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, View, view_of
 from braces.ir.walk import rename_op
@@ -164,11 +165,8 @@ class Substitution:
 
     def _function_value(self, raw: Var) -> Var:
         assert self.patch.function is not None
-        try:
+        with calling(self.patch.function, f"the patch of {self._at}"):
             value = self.patch.function(raw)
-        except BracesError as error:
-            error.at = self._at if error.at is None else f"{self._at}: {error.at}"
-            raise
         if not isinstance(value, Var):
             raise ProgramError(
                 f"expected a variable from the patch of `{self.place.path}`, got "

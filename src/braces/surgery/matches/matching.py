@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from braces.builder.user_functions import calling
 from braces.dtypes import Type
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import Op, Source, VarInfo
@@ -163,4 +164,8 @@ class Matcher:
 
     def _condition(self, match: Match) -> str | None:
         where = self.pattern.where
-        return None if where is None or where(match) else "the condition `where` is false"
+        if where is None:
+            return None
+        name = self.pattern.__name__
+        with calling(where, f"the condition of the pattern `{name}`, at `{match.path}`"):
+            return None if where(match) else "the condition `where` is false"

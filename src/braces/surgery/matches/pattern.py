@@ -20,6 +20,7 @@ from itertools import chain, islice, product
 from typing import Any, cast
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import calling, function_text
 from braces.builder.var import Var, expose
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import BOOL, FLOAT32, INT64, TensorType, Type
@@ -139,7 +140,8 @@ class Pattern:
             infos = [scratch.table.new_var(name, type_, DATA) for name, type_ in pairs]
             wildcards = [Var(scratch, scratch.table, info.name) for info in infos]
             try:
-                outputs = _outputs(self, self.function(*wildcards, **values), scratch)
+                with calling(self.function, f"the pattern `{self.__name__}`"):
+                    outputs = _outputs(self, self.function(*wildcards, **values), scratch)
                 return _graph(scratch.definition.main, outputs, choices, _sizes(types))
             except BracesError as error:
                 return error
@@ -269,6 +271,7 @@ def _needed_ops(ops: Sequence[Op], names: Iterable[str]) -> Iterator[Op]:
 def _unbuildable(pattern: Pattern, error: BracesError | None) -> ProgramError:
     return ProgramError(
         f"the pattern `{pattern.__name__}` cannot be built for any sample types.",
+        at=function_text(pattern.function),
         given=str(error) if error else None,
         fix='Annotate its parameters with types: x: "f32[b,3,8,8]".',
     )
@@ -291,7 +294,9 @@ def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
         fix = "Remove the parameter, or compute the result from it."
     if problem:
         raise ProgramError(
-            f"the pattern `{pattern.__name__}` {problem}, so it can never match.", fix=fix
+            f"the pattern `{pattern.__name__}` {problem}, so it can never match.",
+            at=function_text(pattern.function),
+            fix=fix,
         )
 
 

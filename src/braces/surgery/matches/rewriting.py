@@ -6,13 +6,12 @@ recorded calls are repeated. The result is verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
-from braces.errors import BracesError
+from braces.builder.user_functions import located
 from braces.ir.records import ProgramDef
 from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.core.rewrite import rewrite as walk
@@ -96,7 +95,7 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
         part.program, DerivedPlaces.of_definition(part.program.definition, (), part.outside)
     )
     forward = _rewritten(part.program, first)
-    with _repeating(first.name):
+    with located(f"{first.name}, while the rewritten program is differentiated again"):
         new = repeat_calls(part, forward, first.renamed)
         verify(new)
     new.built[Lineage] = Lineage.of(program).then(program.definition, None)
@@ -113,17 +112,7 @@ def _rewritten(program: P, rewriting: Rewriting) -> P:
     new = transform(program, change)
     separate_startup(new, program)
     new.built[Lineage] = Lineage.of(program).then(program.definition, None)
-    verify(new)
+    with located(rewriting.name):
+        verify(new)
     cast("Any", new).report = rewriting.report()
     return new
-
-
-@contextmanager
-def _repeating(name: str) -> Generator[None]:
-    """Name the rewriting in errors of the calls that are repeated."""
-    try:
-        yield
-    except BracesError as error:
-        place = f"{name}, while the rewritten program is differentiated again"
-        error.at = place if error.at is None else f"{place}: {error.at}"
-        raise

@@ -8,13 +8,15 @@ of its outputs. Inner operators of matches are removed at the end if nothing rea
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import calling, function_text
 from braces.builder.var import Var, expose
 from braces.errors import BracesError, DuplicateNameError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
+from braces.ir.places import Place
 from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import Op, ProgramDef
 from braces.passes.core.rewrite import InsertionPoint, Replacement
@@ -28,6 +30,10 @@ from braces.surgery.row_draws import complete_rows
 from braces.surgery.substitution import substitute, type_error
 
 Rule = Callable[[Op, InsertionPoint], Any]
+_NAMES_OF_MATCHES = (
+    "Derive the name from the match, as match['w'].name + '.a'; br.get_variable shares one "
+    "variable between matches."
+)
 
 
 class DifferentiatedError(ProgramError):
@@ -206,10 +212,13 @@ class RewritingByPattern(Rewriting):
         try:
             with place.building():
                 variables = [place.var(renamed.get(name, name)) for name in names]
-                result = self.after(*variables, **keywords)
-                return self._values(result, match)
-        except BracesError as error:
-            raise self._located(error, match) from error.__cause__
+                where = f"match {len(self.matches) + 1} of {self.name}, at `{match.path}`"
+                with calling(self.after, where):
+                    return self._values(self.after(*variables, **keywords), match)
+        except DuplicateNameError as error:
+            if self.matches:
+                error.fix = _NAMES_OF_MATCHES
+            raise
 
     def _values(self, result: Any, match: Match) -> list[Var]:
         values, count = tree_leaves(result), len(match.outputs)
@@ -222,16 +231,6 @@ class RewritingByPattern(Rewriting):
                 "returns a constant of a type.",
             )
         return [expose(cast("Var", value).read()) for value in values]
-
-    def _located(self, error: BracesError, match: Match) -> BracesError:
-        place = f"match {len(self.matches) + 1} of {self.name}, at `{match.path}`"
-        error.at = place if error.at is None else f"{place}: {error.at}"
-        if isinstance(error, DuplicateNameError) and self.matches:
-            error.fix = (
-                "Derive the name from the match, as match['w'].name + '.a'; br.get_variable "
-                "shares one variable between matches."
-            )
-        return error
 
 
 def _keywords(before: Pattern, after: Any) -> list[str]:
@@ -276,22 +275,21 @@ class RewritingByRule(Rewriting):
                 "replacement: prog.rewrite(before, after).",
             )
         self.user_rule = cast("Rule", rule)
+        self._removed: dict[str, tuple[str, str]] = {}
         self.name = f"`{getattr(rule, '__name__', type(rule).__name__)}`"
         super().__init__(program, derived)
 
     def rule(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return the replacement that the rule of the user gives."""
-        try:
+        with calling(self.user_rule, f"`{place.where(op)}`"):
             change = self.user_rule(op, place)
-        except BracesError as error:
-            path = f"{self.name}, at `{place.where(op)}`"
-            error.at = path if error.at is None else f"{path}: {error.at}"
-            raise
         if change is op:
             return op
         path = place.where(op)
         self.refuse_derived([op], path, place)
         self.matches.append(MatchedPlace(path, op.source))
+        if change is None:
+            self._removed |= dict.fromkeys(op.binds(), (path, op.type))
         if isinstance(change, Op | InlinedBlock) or change is None:
             return change
         if isinstance(change, Mapping):
@@ -309,6 +307,28 @@ class RewritingByRule(Rewriting):
         self.substitute(names, [value.read() for value in values], place, path)
         return {}
 
+    def finished(self, definition: ProgramDef) -> ProgramDef:
+        """Return the rewritten program, in which nothing reads a removed operator."""
+        if self._removed:
+            self._refuse_readers(Place.main(definition))
+        return super().finished(definition)
+
+    def _refuse_readers(self, main: Place) -> None:
+        """Raise an error if the rule has removed an operator that is read.
+
+        Raises:
+            ProgramError: If there is a reader; the message names both.
+        """
+        for place, names, reason in _reads(main, self.program.updates):
+            for name in names:
+                path, type_ = self._removed.get(name, ("", ""))
+                if path and place.binder(name) is None:
+                    raise ProgramError(
+                        f"the rule removed `{path}` ({type_}), but {reason}.",
+                        at=f"`{path}`, in {function_text(self.user_rule)}",
+                        fix="Return another variable for it, or remove its readers too.",
+                    )
+
     def _renamed(
         self, names: Mapping[str, str], place: InsertionPoint, path: str
     ) -> Mapping[str, str]:
@@ -322,6 +342,19 @@ class RewritingByRule(Rewriting):
         if place.outer is None:
             self.renamed |= merged
         return merged
+
+
+def _reads(
+    main: Place, updates: Mapping[str, str]
+) -> Iterator[tuple[Place, Iterable[str], str]]:
+    """Yield blocks, inner ones first, with variables that are read there and their reader."""
+    for place in reversed(list(main.walk())):
+        for op in place.body.ops:
+            yield place, op.reads(), f"`{place.path_of(op.name)}` ({op.type}) reads it"
+        what = f"the block `{place.path}`" if place.path else "the program"
+        yield place, place.body.results, f"it is a result of {what}"
+    for name, value in updates.items():
+        yield main, (value,), f"it is the next value of `{name}`"
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast, final
 
+from braces.builder.user_functions import calling
 from braces.builder.var import Var, expose, visible_var
 from braces.dtypes import Type
-from braces.errors import BracesError, ProgramError
+from braces.errors import ProgramError
 from braces.frontend.core.pytree import tree_leaves
 from braces.ir.records import Op
 from braces.passes.core.rewrite import InsertionPoint
@@ -69,12 +70,8 @@ class Builds:
         """
         keywords = {KEYWORD: place} if self._takes_place else {}
         self._check_signature(variables, keywords)
-        try:
-            result = self.function(*variables, **keywords)
-            return self._as_variables(result, count)
-        except BracesError as error:
-            error.at = f"{self.label}: {error.at}" if error.at else self.label
-            raise
+        with calling(self.function, self.label):
+            return self._as_variables(self.function(*variables, **keywords), count)
 
     def _check_signature(self, variables: Sequence[Var], keywords: dict[str, Any]) -> None:
         try:
