@@ -47,6 +47,12 @@ def user_line() -> str | None:
     return None if source is None else str(source)
 
 
+def add_user_line(error: BracesError, call: str) -> None:
+    """Add a call and the user's line to an error that has no location."""
+    source = user_source()
+    error.located(call + (f", at {source}" if source else ""))
+
+
 def _wraps_no_function(function: Any) -> bool:
     """Return whether a decorated object is an operator, or another object without code."""
     return not isinstance(function.__wrapped__, FunctionType)
@@ -80,8 +86,7 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
             positional = [*map(coerce, names, args), *args[len(names) :]]
             return call(*positional, **{name: coerce(name, kwargs[name]) for name in kwargs})
         except BracesError as error:
-            source = user_source()
-            error.located(function.__name__ + (f", at {source}" if source else ""))
+            add_user_line(error, function.__name__)
             raise
         except TypeError as error:
             add_keyword_hint(error, function, kwargs)

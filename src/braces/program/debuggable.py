@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_methods
 from braces.debugger.debugger import Debugger
 from braces.debugger.recorded.recording import MEMORY_BYTES
-from braces.keywords import hint_methods
 from braces.scope import Scope
 
 
-@hint_methods
+@checked_methods
 class Debuggable(Builder):
     """A program that runs under the debugger."""
 

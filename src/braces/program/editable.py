@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self, final
 
+from braces.builder.checked_calls import checked_methods
 from braces.errors import ProgramError
-from braces.keywords import hint_methods
 from braces.program.operator_edits import OperatorEdits
 from braces.program.searchable import Searchable
 from braces.program.structure_edits import StructureEdits
@@ -54,7 +54,7 @@ class Transaction(OperatorEdits, StructureEdits):
         return self
 
 
-@hint_methods
+@checked_methods
 class Editable(OperatorEdits, StructureEdits, Searchable):
     """A program that is edited: each method returns a new program."""
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from braces.builder.builder import Builder
-from braces.keywords import hint_methods
+from braces.builder.checked_calls import checked_methods
 from braces.passes.autodiff.common import Named
 from braces.passes.probing.probe import Probe, probe
 from braces.runtime.patched_programs import Patched, patch_program
 
 
-@hint_methods
+@checked_methods
 class InnerValues(Builder):
     """A program whose variables of inner blocks can be given out."""
 

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
-from braces.keywords import hint_methods
+from braces.builder.checked_calls import checked_methods
 from braces.surgery.edits import attributes, insertions, removal
 from braces.surgery.edits.core.address import At
 from braces.surgery.edits.core.change import Edit
 
 
-@hint_methods
+@checked_methods
 class OperatorEdits:
     """Edits of a program; each is verified.
 

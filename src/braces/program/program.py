@@ -8,6 +8,7 @@ from typing import Any
 
 from braces import hints
 from braces.builder import builder
+from braces.builder.checked_calls import checked_call
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde
@@ -417,6 +418,7 @@ class Program(Debuggable, InnerValues, Editable, hints.Hinted):
         """
         return cost(self, fetch, **options)
 
+    @checked_call
     def rewrite(self, before: Any, after: Any = None, *, exact: bool = False) -> Program:
         """Return a new program, with a replacement wherever a pattern matches.
 

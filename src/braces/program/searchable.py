@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_methods, located_call
 from braces.builder.var import Var
 from braces.ir.paths import find_path
 from braces.ir.places import Place
-from braces.keywords import hint_methods
 from braces.surgery.edits.core.change import find_again, resolve_again
 from braces.surgery.find import Query, find
 from braces.surgery.handles import Handle, Selection, resolve
 
 
-@hint_methods
+@checked_methods
 class Searchable(Builder):
     """A program whose operators, variables and blocks are found by path and by condition."""
 
@@ -34,9 +34,10 @@ class Searchable(Builder):
             >>> prog["y"].type, prog["y"].inputs[0].path
             ('tanh', 'x')
         """
-        if isinstance(path, Handle):
-            return resolve_again(self, self.main_place, path)
-        return resolve(self.main_place, path)
+        with located_call("prog[path]"):
+            if isinstance(path, Handle):
+                return resolve_again(self, self.main_place, path)
+            return resolve(self.main_place, path)
 
     def __contains__(self, path: object) -> bool:
         if isinstance(path, Handle):

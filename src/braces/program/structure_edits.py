@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from braces.keywords import hint_methods
+from braces.builder.checked_calls import checked_methods
 from braces.surgery.edits import blocks, names as naming, parameters, splicing, types as typing_
 from braces.surgery.edits.core.address import At
 from braces.surgery.edits.core.change import Edit
 
 
-@hint_methods
+@checked_methods
 class StructureEdits:
     """Edits of names, types, blocks and parameters; each is verified."""
 

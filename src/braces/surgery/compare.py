@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from typing import Any, TypeAlias, cast
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_call
 from braces.builder.user_functions import calling
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import DATA
-from braces.keywords import hint_keywords
 from braces.runtime.executor import Executor
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
@@ -23,7 +23,7 @@ FOREIGN_TRACERS: list[ForeignTracer] = []
 """Each returns the trace of a model of its system, or `None` for other values."""
 
 
-@hint_keywords
+@checked_call
 def compare_values(
     a: Builder,
     b: Any,
@@ -86,8 +86,6 @@ def compare_values(
         >>> bool(br.compare_values(a, a, feed={"x": [0.1, 0.2, 0.3]}))
         False
     """
-    if not isinstance(cast("Any", a), Builder):
-        raise ProgramError(f"expected a program for `a`, got {a!r:.80}.")
     _check_tolerances(rtol, atol)
     if feed is None and isinstance(scopes, Mapping):
         scopes, feed = None, cast("Any", scopes)

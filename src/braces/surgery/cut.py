@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_call
+from braces.builder.var import Var
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import ListType
 from braces.errors import ProgramError
@@ -33,7 +35,6 @@ from braces.ir.plain_blocks.inlining import ambiguous_in, inline_block
 from braces.ir.records import BLOCK, DATA, PARAMETER, STATE, VALUE, Body, Op, ProgramDef
 from braces.ir.views import BlockView
 from braces.ir.walk import ancestors, names_bound, producers, rename_slots
-from braces.keywords import hint_keywords
 from braces.passes.cleanup.prune import (
     target_names,
     updated_with_targets,
@@ -43,13 +44,14 @@ from braces.passes.cleanup.prune import (
 )
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.surgery.derivations.forward_part import with_edited_derivations
+from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
 KINDS = (DATA, PARAMETER, STATE)
 _CONSTRUCTS = {"loop": "loop", "partition": "row-wise branch", "switch": "branch"}
 
 
-@hint_keywords
+@checked_call
 def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P, P]:
     """Split a program in two at some of its values.
 
@@ -110,19 +112,27 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
 
 def _paths(at: Any) -> list[str]:
     """Return the names or paths of the values to cut at."""
-    listed = isinstance(at, Iterable) and not _is_one(at)
+    listed = isinstance(at, Iterable) and not isinstance(at, str | Var | Handle)
     items: list[Any] = list(cast("Iterable[Any]", at)) if listed else [at]
     if not items:
         raise ProgramError("expected at least one value to cut at.", fix="Pass at=['h'].")
-    paths = [
-        item if isinstance(item, str) else getattr(item, "path", None) or item.name
-        for item in items
-    ]
-    return list(dict.fromkeys(paths))
+    return list(dict.fromkeys(map(_path, items)))
 
 
-def _is_one(at: Any) -> bool:
-    return isinstance(at, str) or isinstance(getattr(at, "name", None), str)
+def _path(item: Any) -> str:
+    """Return the name or path of a value.
+
+    Raises:
+        ProgramError: If the value is neither a variable nor a path.
+    """
+    path = item if isinstance(item, str) else getattr(item, "path", None)
+    path = getattr(item, "name", None) if path is None else path
+    if not isinstance(path, str):
+        raise ProgramError(
+            f"expected a variable, a path or a handle for `at`, got {item!r:.80}.",
+            fix="Pass at=['h'].",
+        )
+    return path
 
 
 def _fetches(whole: ProgramDef, fetch: Any) -> tuple[tuple[str, ...], ProgramDef]:

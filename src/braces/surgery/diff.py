@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from braces.builder.builder import Builder
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 from braces.ir.files.atomic_write import write_atomically
 from braces.ir.records import ProgramDef
-from braces.keywords import hint_keywords
 from braces.surgery.program_diff import MARKS, AlignedLine, Change, compare_definitions
 from braces.viewer.side_by_side import Row, comparison_page, comparison_table
 
@@ -100,7 +100,7 @@ def change_lines(changes: tuple[Change, ...] | list[Change]) -> Iterator[tuple[s
         yield from (("detail", f"    {detail}") for detail in change.details)
 
 
-@hint_keywords
+@with_user_line
 def diff(a: Builder, b: Builder) -> ProgramDiff:
     """Return the differences between two programs, by block and operator.
 

@@ -58,11 +58,6 @@ class Query:
             raise UnknownNameError(
                 f"unknown kind {self.kind!r}.", fix=suggest(self.kind, KINDS)
             )
-        if self.where is not None and not callable(self.where):
-            raise ProgramError(
-                f"expected a function for `where`, got {self.where!r:.80}.",
-                fix='Pass a function of a handle: where=lambda h: h.block == "".',
-            )
         if self.kind != "operators" and (self.reads is not None or self.writes is not None):
             raise ProgramError(
                 f"`reads` and `writes` select operators, got kind={self.kind!r}.",

@@ -8,6 +8,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, final, overload
 
+from braces.builder.checked_calls import checked_elements, checked_item
 from braces.dtypes import Type
 from braces.errors import UnknownNameError
 from braces.ir.paths import (
@@ -293,7 +294,7 @@ class Selection(Sequence[Handle]):
     def __getitem__(self, index: int | slice) -> Handle | Selection:
         if isinstance(index, slice):
             return Selection.of_unique(self._handles[index])
-        return self._handles[index]
+        return checked_item(self._handles, index, "handle")
 
     def __contains__(self, handle: object) -> bool:
         return handle in self._handles
@@ -306,15 +307,15 @@ class Selection(Sequence[Handle]):
 
     # ---- sets --------------------------------------------------------------------------------
 
-    def __or__(self, other: Selection) -> Selection:
-        return Selection(sorted((*self, *other), key=_position))
+    def __or__(self, other: Iterable[Handle]) -> Selection:
+        return Selection(sorted((*self, *_operand(other)), key=_position))
 
-    def __and__(self, other: Selection) -> Selection:
-        common = set(other)
+    def __and__(self, other: Iterable[Handle]) -> Selection:
+        common = set(_operand(other))
         return Selection(handle for handle in self if handle in common)
 
-    def __sub__(self, other: Selection) -> Selection:
-        removed = set(other)
+    def __sub__(self, other: Iterable[Handle]) -> Selection:
+        removed = set(_operand(other))
         return Selection(handle for handle in self if handle not in removed)
 
     # ---- neighbours --------------------------------------------------------------------------
@@ -348,6 +349,11 @@ class Selection(Sequence[Handle]):
         head = ("path", "type", "inputs", "outputs", "source")
         table = Table(title, head, [_row(handle) for handle in self[:ROWS]]).limit_rows(None)
         return replace(table, more=f"and {len(self) - ROWS:,} more" if self[ROWS:] else "")
+
+
+def _operand(other: Any) -> list[Handle]:
+    fix = "Pass the result of prog.find, or a list of handles."
+    return checked_elements(other, Handle, "a selection as the operand", fix)
 
 
 def _row(handle: Handle) -> list[str]:

@@ -112,8 +112,8 @@ def test_a_value_of_a_plain_block_has_one_name_inside_and_outside() -> None:
         ({"x": 3}, "expected a name for `x`, got 3"),
         ({"loop_0/body": "b"}, "the block `loop_0/body` has no name of its own"),
         ({"cell.*": "gate"}, "expected 1 `*` in the new name"),
-        ({}, "expected a mapping from paths to names"),
-        (["x"], "expected a mapping from paths to names"),
+        ({}, "the mapping of names is empty"),
+        (["x"], "expected a mapping for `names`, got ['x']"),
         ({"absent.*": "b.*"}, "no variable matches `absent.*`"),
         ({"act": "b"}, "Pass the full path"),
     ],
@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_named_with_the_edit() -> None:
         ({"x": 3}, ("expected a type for `x`, got 3",)),
         ({"cell.w": "i32[12,6]"}, ("expected a float dtype for the trainable parameter",)),
         ({"cell.w": "f32[n,6]"}, ("requires fixed sizes",)),
-        ({}, ("expected a mapping from names to types",)),
+        ({}, ("the mapping of types is empty",)),
     ):
         with pytest.raises(br.BracesError) as caught:
             prog.retype(types)

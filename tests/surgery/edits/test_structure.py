@@ -89,7 +89,7 @@ def test_contents_of_another_form() -> None:
         ("sum_0", lambda v: v, "expected a block, got `sum_0` (sum)"),
         ("encoder/body", lambda x: (x, x), "expected 1 variable from the function"),
         ("encoder/body", lambda x: x, "expected f32[b,t,6], got f32[b,t,4]"),
-        ("encoder/body", 3, "expected a function, got 3"),
+        ("encoder/body", 3, "expected a function for `function`, got 3"),
     ):
         with pytest.raises(br.BracesError) as caught:
             prog.replace_block(path, function)

@@ -20,7 +20,7 @@ from braces.passes.autodiff.recording import DerivationRecording, record_derivat
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verifier.program import verified_at_end
 
-Named: TypeAlias = "str | Var | VarInfo"
+Named: TypeAlias = str | Var | VarInfo
 """A variable, its name or its declaration; all are accepted."""
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]

@@ -18,12 +18,12 @@ from typing import Any, Self
 
 from braces.builder.append import call, emit
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_call
 from braces.builder.var import Var, main_var, visible_var
 from braces.errors import GradientError, ProgramError
 from braces.ir.places import Place
 from braces.ir.records import IDENTITY, ProgramDef
 from braces.ir.views import LoopView, view_of
-from braces.keywords import hint_keywords
 from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.autodiff.reverse_mode import gradients, noting_cotangents
 from braces.passes.core.rewrite import InsertionPoint, rewrite
@@ -54,7 +54,7 @@ class InnerGradient(str):
         return fetch
 
 
-@hint_keywords
+@checked_call
 def grad_of(loss: Any, path: Any) -> Any:
     """Return a fetch: the gradient of a loss by an inner value, for each iteration.
 

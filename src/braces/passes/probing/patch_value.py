@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from braces.builder.checked_calls import checked_call
 from braces.errors import ProgramError
-from braces.keywords import hint_keywords
 
 ALL, NONE = -1, -2
 """Entries of the fed iterations: all iterations of a loop, and no iteration."""
@@ -84,7 +84,7 @@ def _bad(number: int, part: Any) -> bool:
     return number < 0 and part is not None
 
 
-@hint_keywords
+@checked_call
 def patch(value: Any, *, trips: Any = None) -> Patch:
     """Return a patch of some iterations, for `exe.run(patch=...)` and `prog.patch`.
 

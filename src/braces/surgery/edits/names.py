@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from braces.builder.builder import Builder
 from braces.define.decorator import OPS
@@ -130,19 +130,18 @@ class _Renaming:
     shown: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     @staticmethod
-    def of(program: Builder, names: Any) -> _Renaming:
+    def of(program: Builder, names: Mapping[Any, Any]) -> _Renaming:
         """Return the renaming of paths, patterns, variables and handles.
 
         Raises:
             ProgramError: If a name is invalid, or there is none.
         """
-        if not isinstance(names, Mapping) or not names:
+        if not names:
             raise ProgramError(
-                f"expected a mapping from paths to names, got {names!r:.80}.",
-                fix='Pass {"encoder/q": "encoder/query"}.',
+                "the mapping of names is empty.", fix='Pass {"encoder/q": "encoder/query"}.'
             )
         renaming = _Renaming()
-        for at, new in cast("Mapping[Any, Any]", names).items():
+        for at, new in names.items():
             for handle in handles_at(program, at, "variables", "operators"):
                 renaming.add(handle, _new_name(at, handle, new))
         return renaming

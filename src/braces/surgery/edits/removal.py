@@ -147,11 +147,22 @@ def _replaced_by(program: P, handles: Sequence[Handle], by: Any, label: str) -> 
 
 
 def _names(by: Any) -> list[str]:
-    several = isinstance(by, list | tuple)
-    items = list(cast("list[Any]", by)) if several else [by]
-    return [
-        item if isinstance(item, str) else cast("Var | Handle", item).name for item in items
-    ]
+    items = list(cast("list[Any]", by)) if isinstance(by, list | tuple) else [by]
+    return [_name(item) for item in items]
+
+
+def _name(item: Any) -> str:
+    """Return the name of an operand.
+
+    Raises:
+        ProgramError: If the operand is not a name, a variable or a handle.
+    """
+    if not isinstance(item, str | Var | Handle):
+        raise ProgramError(
+            f"expected an operand for `by`, got {item!r:.80}.",
+            fix='Pass its slot, its name or its variable: by="x".',
+        )
+    return item if isinstance(item, str) else item.name
 
 
 def _visible(op: Op, point: InsertionPoint, name: str, label: str) -> str:

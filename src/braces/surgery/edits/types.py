@@ -10,7 +10,7 @@ A symbol that no declaration has any more is replaced by the new size everywhere
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from braces.builder.append import emit
 from braces.builder.builder import Builder
@@ -30,16 +30,13 @@ P = TypeVar("P", bound=Builder)
 CAST = "cast"
 
 
-def retype(program: P, types: Any) -> EditResult[P]:
+def retype(program: P, types: Mapping[Any, Any]) -> EditResult[P]:
     """Declare other types of data, parameters and states; see `Edits.retype`."""
-    if not isinstance(types, Mapping) or not types:
-        raise ProgramError(
-            f"expected a mapping from names to types, got {types!r:.80}.",
-            fix='Pass {"x": "f32[n,8]"}.',
-        )
+    if not types:
+        raise ProgramError("the mapping of types is empty.", fix='Pass {"x": "f32[n,8]"}.')
     new_types = {
         handle.name: _new_type(handle, type_)
-        for at, type_ in cast("Mapping[Any, Any]", types).items()
+        for at, type_ in types.items()
         for handle in _declared(handles_at(program, at, "variables"))
     }
     return _retyped_program(program, new_types)

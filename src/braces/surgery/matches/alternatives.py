@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 
 MOST_ALTERNATIVES = 256
@@ -68,6 +69,7 @@ def all_choices(build: Callable[[Choices], T]) -> Iterator[T]:
             pending += [(*taken[:at], other) for other in range(1, choices.counts[at])]
 
 
+@with_user_line
 def any_of(*alternatives: Callable[..., Any]) -> Callable[..., Any]:
     """Alternatives in a pattern: a function that matches the operators of any of its functions.
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_call
 from braces.builder.user_functions import located
 from braces.ir.records import ProgramDef
 from braces.passes.core.initial_values import separate_startup, transform
@@ -36,6 +37,7 @@ from braces.surgery.matches.rewriting_rules import (
 P = TypeVar("P", bound=Builder)
 
 
+@checked_call
 def pattern(
     function: Callable[..., Any] | None = None,
     *,

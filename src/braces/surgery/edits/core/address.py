@@ -14,7 +14,7 @@ from braces.surgery.edits.core.change import resolve_again
 from braces.surgery.find import Query, find
 from braces.surgery.handles import Handle, Selection, operator_handle, resolve
 
-At: TypeAlias = "str | Var | Handle | Selection | Iterable[Any]"
+At: TypeAlias = str | Var | Handle | Selection | Iterable[Any]
 """A path, a pattern with `*` or `?`, a variable, a handle, a selection, or several of these."""
 
 

@@ -45,18 +45,9 @@ class Builds:
         function: The function; it returns a variable for each that it replaces.
         label: The edit, for messages.
         retype: Whether the types of its results may differ.
-
-    Raises:
-        ProgramError: If `function` is not a function.
     """
 
     def __init__(self, function: Any, label: str, retype: bool = False) -> None:
-        if not callable(function):
-            raise ProgramError(
-                f"expected a function, got {function!r:.80}.",
-                at=label,
-                fix="Pass a function of variables, as lambda v: br.relu(v).",
-            )
         self.function = cast("Callable[..., Any]", function)
         self.label = label
         self.retype = retype
