@@ -154,7 +154,7 @@ def checked_item(items: Sequence[T], index: int, noun: str) -> T:
 
     Raises:
         IndexRangeError: If the index is out of range.
-        ProgramError: If it is not an integer.
+        ProgramError: If the index is not an integer.
     """
     try:
         return items[index]
