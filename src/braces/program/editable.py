@@ -16,41 +16,46 @@ from braces.surgery.edits.core.session import EditSession
 
 @final
 class Transaction(OperatorEdits, StructureEdits):
-    """Several edits of a program that are verified together; see `Program.edit`.
-
-    Attributes:
-        program: The program after the edits so far, and after the `with` the verified result.
-    """
+    """Several edits of a program that are verified together; see `Program.edit`."""
 
     def __init__(self, program: Any) -> None:
-        self._original = program
+        self._result = program
         self._session: EditSession[Any] | None = None
-        self.program = program
+        self._open = False
+
+    @property
+    def program(self) -> Any:
+        """The program after the edits so far, and after the `with` the verified result.
+
+        While types do not fit, a differentiated program lacks its derivatives.
+        """
+        if self._session is None or not self._open:
+            return self._result
+        return self._session.program
 
     def __enter__(self) -> Self:
         if self._session is not None:
             raise ProgramError(
                 "the transaction has begun already.", fix="Begin another: prog.edit()."
             )
-        self._session = EditSession(self._original)
+        self._session = EditSession(self._result)
+        self._open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        session, self.program = self._session, self._original
-        assert session is not None
-        self._closed = True
+        assert self._session is not None
+        self._open = False
         if kind is None:
-            self.program = session.finish()
+            self._result = self._session.finish()
 
     def _edited(self, edit: Edit[Any]) -> Self:
-        if self._session is None or getattr(self, "_closed", False):
+        if self._session is None or not self._open:
             raise ProgramError(
                 "the transaction is not open.", fix="Write: with prog.edit() as e: ..."
             )
         self._session.apply(edit)
-        self.program = self._session.program
         return self
 
 

@@ -41,13 +41,15 @@ class OperatorEdits:
             function: From the values to as many new values.
             retype: Whether the types of the new values may differ; the types of later
                 operators are then inferred again.
-            exact: Whether the new values are equal, so that gradients built before stay valid.
+            exact: Whether the new values are equal. Derivatives then stay as they are; without
+                it, the calls that built them are repeated on the edited program.
 
         Returns:
             The new program; in a transaction, the transaction.
 
         Raises:
-            ProgramError: If the place has been differentiated, or has a user-written gradient.
+            ProgramError: If the place has a user-written gradient, or has been differentiated
+                and the call cannot be repeated.
             ShapeError, DTypeError: If a type differs, or a later operator does not fit.
             UnknownNameError: If the place does not exist.
 

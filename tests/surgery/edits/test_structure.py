@@ -312,43 +312,7 @@ def test_an_error_changes_nothing() -> None:
         pass
 
 
-# ---- gradients built before ------------------------------------------------------------------
-
-
-def edits(prog: br.Program, path: str, **options: Any) -> list[Any]:
-    return [
-        lambda: prog.insert_after(path, lambda v: v * 2.0, **options),
-        lambda: prog.insert_before(path, lambda *v: [each * 2.0 for each in v], **options),
-        lambda: prog.replace(path, lambda *v: br.relu(v[0]), **options),
-        lambda: prog.remove(path, by="x", **options),
-        lambda: prog.cast(path, "bfloat16", **options),
-    ]
-
-
-@pytest.mark.parametrize("path", [ACT, "encoder/body/encoder/proj", "switch_0/cases[0]/sine"])
-def test_differentiated_places_are_refused(path: str) -> None:
-    prog = minimized(model())
-    definition = prog.definition
-    for edit in edits(prog, path):
-        with pytest.raises(br.ProgramError, match="is already differentiated") as caught:
-            edit()
-        assert f"`{path}`" in str(caught.value)
-        assert "the derivative of `loss`" in str(caught.value)
-    for edit in edits(prog, path, exact=True)[:3]:
-        read_again(edit())
-    others = [
-        lambda: prog.set_constant("partition_1/cases[0]/constant_1", 3.0),
-        lambda: prog.set_attrs("sum_0", axis=1),
-        lambda: prog.replace_block("encoder/body", lambda x: x),
-        lambda: prog.insert_after("x", lambda v: v * 2.0),
-        lambda: prog.splice(adapter(), {"h": ACT}, name="s", outputs={"up": ACT}),
-    ]
-    for edit in others:
-        with pytest.raises(br.ProgramError, match="is already differentiated"):
-            edit()
-    assert prog.definition is definition
-    gradient = prog.find(inside="encoder_grad_0")[-1]
-    assert prog.insert_after(gradient, lambda v: br.clip(v, -1.0, 1.0))
+# ---- user-written gradients ------------------------------------------------------------------
 
 
 def test_user_written_gradients_stay_valid() -> None:

@@ -16,7 +16,7 @@ If `y` read `n`, the update of `n` would be kept, with all its operators.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
@@ -102,11 +102,15 @@ def prune(program: P, targets: Any) -> P:
 def with_needed_startup(program: P, definition: ProgramDef) -> P:
     """Return a verified part of a program, with the part of the startup program it needs."""
     new_program = program.like(verified(definition))
-    startup = program.startup.definition
-    startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.infos}
-    needed = eliminate_dead_code(with_results(startup, ()).with_(updates=startup_updates))
+    needed = needed_startup(program.startup.definition, new_program.infos)
     new_program.startup = program.like(verified(needed))
     return new_program
+
+
+def needed_startup(startup: ProgramDef, names: Collection[str]) -> ProgramDef:
+    """Return the part of a startup program that sets some persistable variables."""
+    updates = {name: value for name, value in startup.updates.items() if name in names}
+    return eliminate_dead_code(with_results(startup, ()).with_(updates=updates))
 
 
 def prune_program(program: ProgramDef) -> ProgramDef:

@@ -20,15 +20,12 @@ from braces.builder.builder import Builder
 from braces.ir.records import DATA, VALUE, Body, Derivation, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
 from braces.passes.cleanup.dead_code import eliminate
-from braces.passes.cleanup.prune import with_needed_startup
+from braces.passes.cleanup.prune import needed_startup
+from braces.surgery.derivations.refusals import NotRepeatableError
 
 P = TypeVar("P", bound=Builder)
 REPEATED = ("gradients", "jvp", "minimize")
 """Functions that are called again."""
-
-
-class NotRepeatableError(Exception):
-    """A derivative cannot be built again; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +66,11 @@ def forward_part(program: P) -> ForwardPart[P]:
     updates = {name: value for name, value in definition.updates.items() if name not in own}
     body = _without(main, outside, _roots(main, records, updates, outside))
     forward = definition.with_(main=body, updates=updates, derivations=())
-    bare = program.like(definition)
-    startup = program.startup.definition
-    firsts = {name: value for name, value in startup.updates.items() if name not in states}
-    bare.startup = program.startup.like(startup.with_(updates=firsts))
-    return ForwardPart(with_needed_startup(bare, forward), records, outside)
+    new = program.like(forward)
+    new.startup = program.startup.like(
+        needed_startup(program.startup.definition, new.infos.keys() - states)
+    )
+    return ForwardPart(new, records, outside)
 
 
 def with_edited_derivations(definition: ProgramDef) -> ProgramDef:

@@ -29,7 +29,7 @@ def repeat_calls(part: ForwardPart[P], rewritten: P, renamed: Mapping[str, str])
     Args:
         part: The forward part before it was rewritten.
         rewritten: The same afterwards.
-        renamed: New names of variables of the main block.
+        renamed: Variables of the main block that stand for others, by the names of these.
 
     Raises:
         BracesError: If a call fails, or a derivative that is read does not exist any more.
@@ -137,15 +137,19 @@ class _Repetition:
         return self._pairs(pairs)
 
     def _current(self, record: Derivation) -> Derivation:
-        """Return a record with the new names of variables."""
+        """Return a record with the variables that targets, inputs and seeds are now.
 
-        def of_all(names: Iterable[str]) -> tuple[str, ...]:
-            return tuple(self.renamed.get(name, name) for name in names)
+        A derivative by a variable that still exists remains one by this variable.
+        """
 
+        def now(name: str) -> str:
+            return self.renamed.get(name, name)
+
+        exists = self.program.table.find_var
         return record.with_(
-            targets=of_all(record.targets),
-            inputs=of_all(record.inputs),
-            seeds=of_all(record.seeds),
+            targets=tuple(map(now, record.targets)),
+            inputs=tuple(n if exists(n) is not None else now(n) for n in record.inputs),
+            seeds=tuple(map(now, record.seeds)),
         )
 
     def _no_target(self, name: str, record: Derivation) -> ProgramError:

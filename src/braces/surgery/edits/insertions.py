@@ -46,7 +46,7 @@ def insert_after(
         insertion.add(group)
     walk = insertion.walk = EditWalk(label, insertion.actions, insertion.entries)
     new = walk.apply(program)
-    return EditResult(new, label, walk.variables, walk.operators)
+    return EditResult(new, label, walk.variables, walk.operators, readers=walk.readers)
 
 
 class _After:

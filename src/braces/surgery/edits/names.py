@@ -39,6 +39,7 @@ from braces.ir.walk import (
 from braces.surgery.edits.core.address import handles_at
 from braces.surgery.edits.core.change import EditResult, Key
 from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.taken_part import require_whole
 from braces.surgery.handles import Handle, variable_handle
 
 P = TypeVar("P", bound=Builder)
@@ -47,6 +48,7 @@ Names = dict[str, str]
 
 def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
     """Rename operators and variables; see `Edits.rename`."""
+    require_whole(program, "rename")
     renaming = _Renaming.of(program, names)
     label = "rename " + ", ".join(f"`{old}` to `{new}`" for old, new in renaming.shown[:3])
     main = Place.main(program.definition)

@@ -30,6 +30,7 @@ from braces.surgery.edits.core.change import EditResult, chain_of
 from braces.surgery.edits.core.derived import refuse_derived
 from braces.surgery.edits.core.inference import retyped
 from braces.surgery.edits.core.session import with_definition
+from braces.surgery.edits.core.taken_part import require_whole
 from braces.surgery.edits.core.walk import Action, EditWalk
 from braces.surgery.edits.types import CAST, retyped_startup
 from braces.surgery.handles import Handle, is_parameter
@@ -42,6 +43,7 @@ P = TypeVar("P", bound=Builder)
 
 def freeze(program: P, at: Any) -> EditResult[P]:
     """Stop the updates of parameters; see `Edits.freeze`."""
+    require_whole(program, "freeze")
     names = [handle.name for handle in _parameters(program, at)]
     label = f"freeze {', '.join(f'`{name}`' for name in names[:3])}"
     moving = [name for name in names if name in program.updates]
@@ -96,6 +98,8 @@ def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> EditResult[
         )
     declared = [handle for handle in handles if handle.info and handle.maker is None]
     _check_parameters(declared, label)
+    if declared:
+        require_whole(program, label)
     rest = [handle for handle in handles if handle not in declared]
     operators = operators_at(program, rest, inside=True) if rest else []
     refuse_derived(program, operators, label, exact)

@@ -143,7 +143,8 @@ def _replaced_by(program: P, handles: Sequence[Handle], by: Any, label: str) -> 
         return dict(zip(olds, news, strict=True))
 
     walk = EditWalk(label, {(handle.chain, handle.name): action for handle in handles})
-    return EditResult(walk.apply(program), label)
+    new = walk.apply(program)
+    return EditResult(new, label, readers=walk.readers)
 
 
 def _names(by: Any) -> list[str]:

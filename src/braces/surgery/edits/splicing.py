@@ -66,7 +66,7 @@ def splice(
     splicing = _Splicing(other, name, label, feeds, replaced, retype)
     position = operators_at(program, at)[0] if at is not None else None
     new = splicing.apply(program, position)
-    return EditResult(new, label, splicing.walk.variables)
+    return EditResult(new, label, splicing.walk.variables, readers=splicing.walk.readers)
 
 
 def _variable(program: Builder, at: Any) -> Handle:

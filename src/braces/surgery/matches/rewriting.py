@@ -18,17 +18,13 @@ from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.core.rewrite import rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
-from braces.surgery.derivations.forward_part import (
-    NotRepeatableError,
-    check_derivations,
-    forward_part,
-)
+from braces.surgery.derivations.forward_part import check_derivations, forward_part
+from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
 from braces.surgery.derivations.repeated_calls import repeat_calls
 from braces.surgery.edits.core.change import Lineage
 from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.rewriting_rules import (
-    DifferentiatedError,
     Rewriting,
     RewritingByPattern,
     RewritingByRule,

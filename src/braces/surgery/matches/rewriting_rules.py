@@ -21,6 +21,7 @@ from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import Op, ProgramDef
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.probing.derived_places import DerivedPlaces
+from braces.surgery.derivations.refusals import DifferentiatedError
 from braces.surgery.matches.graph_search import unmatched_readers
 from braces.surgery.matches.match_report import MatchedPlace, RewriteReport
 from braces.surgery.matches.matching import Match, Matcher
@@ -34,15 +35,6 @@ _NAMES_OF_MATCHES = (
     "Derive the name from the match, as match['w'].name + '.a'; br.get_variable shares one "
     "variable between matches."
 )
-
-
-class DifferentiatedError(ProgramError):
-    """A place that has been differentiated."""
-
-    def because(self, reason: str) -> ProgramError:
-        """Return the error with the reason for which the derivative cannot be built again."""
-        what = f"{self.what.removesuffix('.')}; it cannot be built again: {reason}."
-        return ProgramError(what, at=self.at, given=self.given, fix=self.fix)
 
 
 class Rewriting:

@@ -11,6 +11,11 @@ from braces.errors import ProgramError, UnknownNameError
 from braces.ir.paths import BLOCK, VARIABLE
 from braces.ir.places import Place
 from braces.surgery.edits.core.change import resolve_again
+from braces.surgery.edits.core.taken_part import (
+    WholeNeededError,
+    check_existing,
+    taken_part,
+)
 from braces.surgery.find import Query, find
 from braces.surgery.handles import Handle, Selection, operator_handle, resolve
 
@@ -31,7 +36,13 @@ def handles_at(program: Builder, at: Any, *kinds: str) -> list[Handle]:
         ProgramError: If the argument is empty, or no path and no handle.
     """
     main = Place.main(program.definition)
-    handles = list(dict.fromkeys(_each(program, main, at, kinds or ("operators",))))
+    try:
+        handles = list(dict.fromkeys(_each(program, main, at, kinds or ("operators",))))
+    except UnknownNameError as error:
+        if taken_part(program) is not None:
+            raise WholeNeededError(error.what, at=error.at) from None
+        raise
+    check_existing(program, handles)
     if not handles:
         raise ProgramError("the selection is empty.", fix="Select one operator or more.")
     return handles

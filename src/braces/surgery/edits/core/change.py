@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -33,6 +33,8 @@ class EditResult(Generic[P]):
         operators: Operators whose types must be inferred again.
         move: New keys of operators and variables that the edit renamed or moved.
         renames: Whether the edit changes names only.
+        readers: Variables of the main block that readers of others read now, by the names of
+            these.
     """
 
     program: P
@@ -41,6 +43,7 @@ class EditResult(Generic[P]):
     operators: Iterable[Address] = ()
     move: Move | None = None
     renames: bool = False
+    readers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 Edit: TypeAlias = "Callable[[P], EditResult[P]]"

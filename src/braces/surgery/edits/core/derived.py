@@ -1,4 +1,4 @@
-"""Refusal of edits at places that have been differentiated, as by `prog.rewrite`."""
+"""Places that have been differentiated: an edit there needs the forward part alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.passes.probing.derived_places import DerivedPlaces
+from braces.surgery.derivations.refusals import DifferentiatedError
+from braces.surgery.edits.core.taken_part import require_whole, taken_part
 from braces.surgery.handles import Handle
 
 
@@ -16,17 +18,23 @@ def refuse_derived(
     """Raise an error if a derivative relies on the values of an operator, unless `exact`.
 
     Raises:
-        ProgramError: If an operator has been differentiated, or has a user-written gradient.
+        DifferentiatedError: If an operator has been differentiated: the session takes the
+            derived part away and repeats the edit.
+        ProgramError: If an operator has a user-written gradient.
     """
     if exact:
+        require_whole(program, label)
         return
+    part = taken_part(program)
     derived = DerivedPlaces.of(program)
+    if part is not None:
+        derived = DerivedPlaces.of_definition(program.definition, (), part.outside)
     for handle in operators:
         _refuse_custom(derived, handle, label)
         top = handle.chain[0][0] if handle.chain else handle.name
         if top in derived.main:
             name = derived.main[top]
-            raise ProgramError(
+            raise DifferentiatedError(
                 f"`{handle.path}` is already differentiated; its gradient would remain that "
                 "of the old values.",
                 at=label,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from braces.builder.builder import Builder
@@ -14,6 +15,7 @@ from braces.passes.verifier.program import verify
 from braces.surgery.derivations.forward_part import check_derivations
 from braces.surgery.edits.core.change import Address, Edit, Lineage, Move
 from braces.surgery.edits.core.inference import Inference
+from braces.surgery.edits.core.taken_part import Version
 
 P = TypeVar("P", bound=Builder)
 
@@ -24,33 +26,40 @@ class EditSession(Generic[P]):
     An operator that does not fit its operands after an edit may fit again after a later one. If
     it still does not at the end, the error names the edit and the operator.
 
-    Attributes:
-        program: The program after the edits so far; `program` of the constructor is unchanged.
+    Where an edit concerns a differentiated place, the derived part is taken away. It is built
+    again at the end, or before an edit that needs it.
     """
 
     def __init__(self, program: P) -> None:
-        self.program = program
+        self._version = Version(program)
         self._labels: list[str] = []
         self._unfit: dict[Address, tuple[str, BracesError]] = {}
 
     def apply(self, edit: Edit[P]) -> None:
         """Apply one edit; an error leaves the session as it was."""
-        before = self.program.definition
-        change = edit(self.program)
+        version, change = self._version.edited(edit)
         unfit = {_moved_address(at, change.move): entry for at, entry in self._unfit.items()}
         inference = Inference(change.variables, {*change.operators, *unfit})
         definition = inference.run(change.program.definition)
         if not change.renames:
-            definition = check_derivations(self.program, definition)
+            definition = check_derivations(version.program, definition)
         program = with_definition(change.program, definition)
-        separate_startup(program, self.program)
-        program.built[Lineage] = Lineage.of(self.program).then(before, change.move)
+        separate_startup(program, version.program)
+        lineage = Lineage.of(version.program)
+        program.built[Lineage] = lineage.then(version.program.definition, change.move)
         self._unfit = {
             at: (unfit[at][0] if at in unfit else change.label, error)
             for at, error in inference.errors.items()
         }
         self._labels.append(change.label)
-        self.program = program
+        self._version = version.then(program, change)
+
+    @property
+    def program(self) -> P:
+        """The program after the edits so far: the whole one, if its types fit."""
+        with suppress(BracesError):
+            self._version = self._version.restored()
+        return self._version.program
 
     def finish(self) -> P:
         """Return the program after verification.
@@ -59,18 +68,19 @@ class EditSession(Generic[P]):
             BracesError: If an operator does not fit its operands; the message names it and the
                 edit that changed them.
         """
-        main = Place.main(self.program.definition)
+        main = Place.main(self._version.program.definition)
         for at, (label, error) in self._unfit.items():
             located = locate_again(main, (OPERATOR, *at))
             if located is not None:
                 raise _described(error, label, located)
         try:
-            verify(self.program)
+            self._version = self._version.restored()
+            verify(self._version.program)
         except BracesError as error:
             labels = "; ".join(dict.fromkeys(self._labels[-3:]))
             error.at = f"{labels}: {error.at}" if error.at else labels
             raise
-        return self.program
+        return self._version.program
 
 
 def with_definition(program: P, definition: ProgramDef) -> P:

@@ -29,6 +29,7 @@ class EditWalk:
         entries: What is built at the beginning of blocks.
         variables: Variables whose types the actions have changed.
         operators: Operators whose types must be inferred again.
+        readers: Variables of the main block that readers of others read afterwards.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class EditWalk:
         self.entries = entries or {}
         self.variables: list[Address] = []
         self.operators: list[Address] = []
+        self.readers: Mapping[str, str] = {}
         chains = {chain for chain, _ in actions} | {*self.entries}
         self._entered = {chain[:end] for chain in chains for end in range(1, len(chain) + 1)}
 
@@ -63,6 +65,8 @@ class EditWalk:
 
     def enter(self, point: InsertionPoint) -> None:
         """Build at the beginning of a block."""
+        if point.outer is None:
+            self.readers = point.names
         entry = self.entries.get(chain_of(point))
         if entry is not None:
             entry(point)
