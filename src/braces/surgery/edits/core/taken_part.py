@@ -58,7 +58,7 @@ class Version(Generic[P]):
         try:
             return version, edit(version.program)
         except DifferentiatedError as refusal:
-            forward = version.taken(refusal)
+            forward = version.without_derivatives(refusal)
         try:
             return forward, edit(forward.program)
         except WholeNeededError as cause:
@@ -75,7 +75,7 @@ class Version(Generic[P]):
         self.program.built[ForwardPart] = self.part
         return self
 
-    def taken(self, refusal: DifferentiatedError) -> Version[P]:
+    def without_derivatives(self, refusal: DifferentiatedError) -> Version[P]:
         """Return the forward part.
 
         Raises:
