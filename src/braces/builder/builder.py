@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from braces.builder.symbol_table import SymbolTable
 from braces.errors import ProgramError
+from braces.ir.lineage import Lineage
 from braces.ir.records import Derivation, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_bodies, resolve_body
 
@@ -34,6 +35,7 @@ class Builder:
         source: The source line recorded for new operators; `None` inspects the call stack.
         built: Cache of functions that build once per program, by function.
         derivations: The calls that built derivatives so far.
+        lineage: The versions that it was made from, which handles of these follow.
         origin: The original of a copy, and the version of this program when it was copied.
     """
 
@@ -45,6 +47,7 @@ class Builder:
         self.source: Source | None = None
         self.built: dict[object, Any] = {}
         self.derivations: list[Derivation] = []
+        self.lineage = Lineage()
         self.origin: tuple[Self, tuple[int, int]] | None = None
         self._startup: Self | None = None
         self._unknown = b""
@@ -97,7 +100,13 @@ class Builder:
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier.resolve)
             derivations = tuple(self.derivations)
-            snapshot = ProgramDef(body, next_values, self._unknown, derivations=derivations)
+            snapshot = ProgramDef(
+                body,
+                next_values,
+                self._unknown,
+                derivations=derivations,
+                lineage=self.lineage,
+            )
             self._frozen = (*version, snapshot)
         return self._frozen[2]
 
@@ -114,6 +123,7 @@ class Builder:
         self.results = definition.main.results
         self._unknown = definition.unknown
         self.derivations = list(definition.derivations)
+        self.lineage = definition.lineage
         return self
 
     def derived(self, record: Derivation, since: int) -> None:
@@ -249,11 +259,12 @@ class Builder:
         marks = [(table, table.mark()) for table in self.current.chain()]
         startup = self._startup.snapshot() if self._startup else None
         counts = len(self.updates), len(self.derivations)
-        return self.current, marks, (*counts, self.results), startup
+        return self.current, marks, (*counts, self.results, self.lineage), startup
 
     def restore(self, snapshot: Any) -> None:
         """Roll back to a snapshot; later snapshots become invalid."""
-        self.current, marks, (updates, derivatives, self.results), startup = snapshot
+        self.current, marks, counts, startup = snapshot
+        updates, derivatives, self.results, self.lineage = counts
         del self.derivations[derivatives:]
         for table, mark in marks:
             table.rewind(mark)

@@ -81,7 +81,9 @@ class DebugSession:
         check_order(program, self._scope)
         self.program = type(program)(program.definition)
         self._feed = {getattr(key, "name", key): value for key, value in (feed or {}).items()}
-        self._names = list(default_fetch(program) if fetch is None else read_fetch(fetch)[0])
+        self._names = list(
+            default_fetch(program) if fetch is None else read_fetch(fetch, program)[0]
+        )
         self._seed, self._commit, self._memory_bytes = seed, commit, memory_bytes
         self.sites = Sites(Place.main(self.program.definition))
         self.flow = Flow(self.sites)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from braces.errors import UnknownNameError, close_names, suggest
-from braces.ir.places import Chain, Place
+from braces.ir.lineage import Key
+from braces.ir.places import Place
 from braces.ir.records import Op, ProgramDef, VarInfo
 
 OPERATOR, VARIABLE, BLOCK = "operator", "variable", "block"
@@ -37,7 +38,7 @@ class Located(NamedTuple):
         return inner.path if isinstance(inner, Place) else self.place.path_of(self.name)
 
     @property
-    def key(self) -> tuple[str, Chain, str]:
+    def key(self) -> Key:
         """Kind, blocks and name, which identify it in all versions of a program."""
         inner = self.content
         if isinstance(inner, Place):
@@ -97,7 +98,7 @@ def find_path(
     return next(_at(Place.main(program), path, kind), None)
 
 
-def locate_again(program: ProgramDef | Place, key: tuple[str, Chain, str]) -> Located | None:
+def locate_again(program: ProgramDef | Place, key: Key) -> Located | None:
     """Return the operator, variable or block with this key; `None` if there is none."""
     kind, chain, name = key
     place: Place | None = Place.main(program)
@@ -105,11 +106,54 @@ def locate_again(program: ProgramDef | Place, key: tuple[str, Chain, str]) -> Lo
         owner = place.op(owner_name) if place else None
         place = place.inner(owner).get(label) if place and owner else None
     if place is None or kind == BLOCK:
-        return block_at(place) if place else None
+        return block_at(place) if place and place.outer else None
     if kind == VARIABLE:
         return variable_at(place, name) if name in place.body.vars else None
     op = place.op(name)
     return operator_at(place, op) if op else None
+
+
+class Findable(Protocol):
+    """An operator, a variable or a block in a version of a program: `Located`, or a handle."""
+
+    @property
+    def kind(self) -> str:
+        """`operator`, `variable` or `block`."""
+        ...
+
+    @property
+    def place(self) -> Place:
+        """The block that contains it."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Its path in that version."""
+        ...
+
+    @property
+    def key(self) -> Key:
+        """Its key in that version."""
+        ...
+
+
+def follow(program: ProgramDef | Place, handle: Findable) -> Located | None:
+    """Return the place in this version of a handle of another one; `None` if it is gone."""
+    main = Place.main(program)
+    origin = handle.place.definition.lineage
+    return locate_again(main, main.definition.lineage.follow(origin, handle.key))
+
+
+def current_path(program: ProgramDef | Place, handle: Findable) -> str:
+    """Return the path in this version of a handle of another one.
+
+    Raises:
+        UnknownNameError: If the operator, variable or block does not exist any more.
+    """
+    located = follow(program, handle)
+    if located is None:
+        raise unknown_path(Place.main(program), handle.path, handle.kind)
+    return located.path
 
 
 def _at(place: Place, rest: str, kind: str | None) -> Iterator[Located]:

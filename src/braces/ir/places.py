@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from braces.ir.lineage import Chain
 from braces.ir.records import ARGUMENT, CAPTURES, Body, Op, ProgramDef
-
-Chain: TypeAlias = "tuple[tuple[str, str], ...]"
-"""The place of a block: the name of the owner and the label of the block, for each level."""
 
 Readers: TypeAlias = "dict[str, list[tuple[Place, Op]]]"
 """The operators that read each name, with their blocks."""

@@ -25,6 +25,7 @@ import numpy as np
 from braces.dims import Dim, Shape
 from braces.dtypes import AxisNames, DType, TensorType, Type, dtype_of, named_text, short_name
 from braces.errors import DTypeError, visible
+from braces.ir.lineage import Lineage, Move
 
 Attr: TypeAlias = (
     "bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...] | None"
@@ -295,6 +296,7 @@ class ProgramDef:
         unknown: Fields of a later schema; no part of the program's meaning.
         modules: Operator type to its defining module according to the file; for messages.
         derivations: How derived parts were built; for rewriting, no part of the meaning.
+        lineage: The versions it was made from; for handles, no part of the meaning.
     """
 
     main: Body
@@ -302,6 +304,7 @@ class ProgramDef:
     unknown: bytes = field(default=b"", compare=False)
     modules: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     derivations: tuple[Derivation, ...] = field(default=(), compare=False)
+    lineage: Lineage = field(default_factory=Lineage, compare=False, repr=False)
 
     @property
     def empty(self) -> bool:
@@ -312,3 +315,7 @@ class ProgramDef:
     def with_(self, **changes: Any) -> ProgramDef:
         """Return a copy with some fields replaced."""
         return replace(self, **changes)
+
+    def with_move(self, move: Move) -> ProgramDef:
+        """Return the next version: a change has moved or renamed operators or variables."""
+        return self.with_(lineage=self.lineage.then(move))

@@ -130,7 +130,7 @@ def check(
             fix='Write br.plan(prog, br.Layout(br.Mesh({"data": 8}), {"batch": "data"})).',
         )
     _check_mesh(layout)
-    definition, (names, _) = program.definition, read_fetch(fetch)
+    definition, (names, _) = program.definition, read_fetch(fetch, program)
     check_layout(layout, definition.main, Scope())
     layout.of_stored(stored_variables(definition.main))
     numbers = check_sizes(definition, sizes)

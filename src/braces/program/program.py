@@ -324,7 +324,7 @@ class Program(Debuggable, InnerValues, Editable, hints.Hinted):
             >>> jax.jit(jax.grad(loss))(np.ones(3, "f"), np.arange(3, dtype="f")).tolist()
             [0.0, 1.0, 2.0]
         """
-        names = read_fetch(fetches)[0] or self.fetches
+        names = read_fetch(fetches, self)[0] or self.fetches
         return PureFunction(without_other_counts(self.definition, names), names, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:

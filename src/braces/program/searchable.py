@@ -9,9 +9,8 @@ from braces.builder.checked_calls import checked_methods, located_call
 from braces.builder.var import Var
 from braces.ir.paths import find_path
 from braces.ir.places import Place
-from braces.surgery.edits.core.change import find_again, resolve_again
 from braces.surgery.find import Query, find
-from braces.surgery.handles import Handle, Selection, resolve
+from braces.surgery.handles import Handle, Selection, find_again, resolve
 
 
 @checked_methods
@@ -23,7 +22,7 @@ class Searchable(Builder):
 
         Args:
             path: A path, as `loop_0/body/act`, or a handle of another version of the program.
-                Handles of earlier versions follow edits that rename or move operators.
+                Handles of earlier versions follow renamed and moved operators.
 
         Raises:
             UnknownNameError: If there is none; the message has similar paths.
@@ -35,13 +34,11 @@ class Searchable(Builder):
             ('tanh', 'x')
         """
         with located_call("prog[path]"):
-            if isinstance(path, Handle):
-                return resolve_again(self, self.main_place, path)
             return resolve(self.main_place, path)
 
     def __contains__(self, path: object) -> bool:
         if isinstance(path, Handle):
-            return find_again(self, self.main_place, path) is not None
+            return find_again(self.main_place, path) is not None
         return isinstance(path, str) and find_path(self.main_place, path) is not None
 
     __iter__ = None  # paths index a program, but a program is no sequence

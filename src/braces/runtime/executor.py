@@ -221,7 +221,7 @@ class Executor(Hinted):
         )
         if not isinstance(program, Builder) or not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
             check_order(program, scope)  # raises; inline, the check takes no call
-        names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
+        names, shape_up = read_fetch(fetch, program)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
         seeded_states = (
             NO_REPLACEMENTS
@@ -348,7 +348,7 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
-        names, _ = read_fetch(default_fetches(program) if fetch is None else fetch)
+        names, _ = read_fetch(fetch, program)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
         runnable.compile(Run(scope, feeds, CancellationToken(), NO_REPLACEMENTS))
 
@@ -468,7 +468,7 @@ class Executor(Hinted):
         check_order(program, scope)
         check_count("runs", runs, 1)
         check_count("warmup", warmup, 0)
-        names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
+        names, shape_up = read_fetch(fetch, program)
         task = ProfileTask(
             mode=self.mode,
             backend=BACKENDS[self.mode],

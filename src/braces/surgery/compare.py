@@ -157,7 +157,7 @@ def _data(program: Builder) -> str:
 def _trace(
     program: Builder, scope: Any, feed: Mapping[str, Any], fetch: Any, seed: Any
 ) -> Trace:
-    fetches, _ = read_fetch(program.definition.main.results if fetch is None else fetch)
+    fetches, _ = read_fetch(fetch, program)
     if not fetches and not program.updates:
         raise ProgramError("the program has no results to compare.", fix="Pass fetch=[y].")
     scope = _with_values(program, scope)

@@ -44,7 +44,7 @@ from braces.passes.cleanup.prune import (
 )
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.surgery.derivations.forward_part import with_edited_derivations
-from braces.surgery.handles import Handle
+from braces.surgery.handles import Handle, resolve
 
 P = TypeVar("P", bound=Builder)
 KINDS = (DATA, PARAMETER, STATE)
@@ -99,7 +99,7 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
         raise ProgramError(
             f"unknown kind {kind!r:.40}.", fix="Pass 'data', 'parameter' or 'state'."
         )
-    whole, names = _with_main_values(program.definition, _paths(at))
+    whole, names = _with_main_values(program.definition, _paths(program.definition, at))
     for name in names:
         _check_value(whole.main, name, kind)
     fetches, whole = _fetches(whole, fetch)
@@ -110,23 +110,24 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
     return first, rest
 
 
-def _paths(at: Any) -> list[str]:
+def _paths(program: ProgramDef, at: Any) -> list[str]:
     """Return the names or paths of the values to cut at."""
     listed = isinstance(at, Iterable) and not isinstance(at, str | Var | Handle)
     items: list[Any] = list(cast("Iterable[Any]", at)) if listed else [at]
     if not items:
         raise ProgramError("expected at least one value to cut at.", fix="Pass at=['h'].")
-    return list(dict.fromkeys(map(_path, items)))
+    return list(dict.fromkeys(_path(program, item) for item in items))
 
 
-def _path(item: Any) -> str:
-    """Return the name or path of a value.
+def _path(program: ProgramDef, item: Any) -> str:
+    """Return the name or path of a value in the current version of the program.
 
     Raises:
         ProgramError: If the value is neither a variable nor a path.
     """
-    path = item if isinstance(item, str) else getattr(item, "path", None)
-    path = getattr(item, "name", None) if path is None else path
+    if isinstance(item, Handle):
+        return resolve(program, item).path
+    path = item if isinstance(item, str) else getattr(item, "name", None)
     if not isinstance(path, str):
         raise ProgramError(
             f"expected a variable, a path or a handle for `at`, got {item!r:.80}.",

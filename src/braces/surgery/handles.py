@@ -15,8 +15,8 @@ from braces.ir.paths import (
     BLOCK,
     Located,
     block_at,
+    follow,
     locate,
-    locate_again,
     operator_at,
     unknown_path,
     variable_at,
@@ -31,9 +31,9 @@ from braces.report import ROWS, Table, count_text, without_folders
 class Handle:
     """An operator, a variable or a block of a program at its path.
 
-    A handle describes the program at the moment of the search. It stays usable after edits:
-    `new[handle]` looks it up again by its block and name. Two handles are equal if kind, block
-    and name are.
+    A handle describes the program at the moment of the search. It stays usable after edits and
+    passes: `new[handle]` looks it up again, and follows renamed and moved operators. Two
+    handles are equal if kind, block and name are.
 
     Attributes:
         kind: `operator`, `variable` or `block`. A parameter is a variable.
@@ -373,7 +373,7 @@ def resolve(program: ProgramDef | Place, path: object, kind: str | None = None) 
     """Return the operator, variable or block at a path, as errors, reports and pages show it.
 
     See `braces.ir.paths.locate`. A handle of another version of the program is looked up by its
-    blocks and its name.
+    blocks and its name; those that edits and passes have changed since then are followed.
 
     Raises:
         UnknownNameError: If there is none; the message has similar paths.
@@ -385,7 +385,13 @@ def resolve(program: ProgramDef | Place, path: object, kind: str | None = None) 
             f"expected a path or a handle, got {path!r:.80}.",
             fix='Pass the path of an operator, variable or block: prog["loop_0/body/act"].',
         )
-    located = locate_again(program, path.key)
-    if located is None:
+    handle = find_again(program, path)
+    if handle is None:
         raise unknown_path(Place.main(program), path.path, path.kind)
-    return Handle(*located)
+    return handle
+
+
+def find_again(program: ProgramDef | Place, handle: Handle) -> Handle | None:
+    """Return a handle of another version of a program in this one; `None` if it is gone."""
+    located = follow(program, handle)
+    return None if located is None else Handle(*located)

@@ -37,10 +37,13 @@ class InlinedBlock:
     Attributes:
         body: Its operators and variables, including its outputs or copies of them.
         names: New names of outputs that are lists, which are not copied, by their old names.
+        moved: New names of its operators and of its variables, by their names in the block;
+            `None` if the operators are others than those of the block.
     """
 
     body: Body
     names: Mapping[str, str]
+    moved: tuple[Mapping[str, str], Mapping[str, str]] | None = None
 
 
 def is_inlinable(op: Op, always: bool = False) -> bool:
@@ -84,7 +87,9 @@ def inline_block(
         for old, name in others.items()
         if old not in lists
     )
-    return InlinedBlock(body.with_(ops=ops + copies), lists)
+    pairs = zip(view.body.ops, ops, strict=True)
+    operators = {old.name: new.name for old, new in pairs if old.name != new.name}
+    return InlinedBlock(body.with_(ops=ops + copies), lists, (operators, renames))
 
 
 def _outer_names(view: BlockView) -> dict[str, str]:

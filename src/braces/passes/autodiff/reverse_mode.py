@@ -338,13 +338,13 @@ def build_vjp_from(
     for target, seed in zip(ends, seeds, strict=True):
         accumulate_cotangent(grads, target.name, seed)
     wanted, lists = {var.name for var in starts}, ResidualListTable()
-    for table, inside in _tables_around(host, grads, wanted):
+    for table, inside in _tables_around(ends[0].program, host, grads, wanted):
         grads = Backprop(ends[0].program, table, grads, inside, lists).run()
     return [grads.get(var.name) for var in starts]
 
 
 def _tables_around(
-    host: SymbolTable, ends: Iterable[str], wanted: set[str]
+    program: Builder, host: SymbolTable, ends: Iterable[str], wanted: set[str]
 ) -> list[tuple[SymbolTable, set[str]]]:
     """Return the current block and its enclosing plain blocks, innermost first.
 
@@ -352,7 +352,7 @@ def _tables_around(
     """
     needed, slices = set(ends), list[tuple[SymbolTable, list[Op]]]()
     for table in open_blocks(host):
-        hoist_all(table, backward_slice(table, needed))
+        hoist_all(program, table, backward_slice(table, needed))
         slices.append((table, backward_slice(table, needed)))
         needed.update(name for op in slices[-1][1] for name in op.reads())
     tables = list[tuple[SymbolTable, set[str]]]()

@@ -25,13 +25,15 @@ example the initial value of a memory, computed by a user in the block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 
+from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, Type
+from braces.ir.lineage import Move, Relocation, all_of
 from braces.ir.records import BLOCK, CUSTOM_GRADIENT, DATA, Body, Op, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 from braces.passes.core.pipeline import Pass, note
@@ -80,20 +82,23 @@ def hoisted_out_of(place: InsertionPoint, target: InsertionPoint) -> str:
     return f"hoisted out of `{place.owner.name}`"
 
 
-def hoist_all(host: SymbolTable, ops: Iterable[Op]) -> None:
+def hoist_all(program: Builder, host: SymbolTable, ops: Iterable[Op]) -> None:
     """Hoist loop-invariant operators of a block under construction."""
     for op in ops:
-        if op.bodies():
-            _hoist_from(host, op)
+        moves = _hoist_from(host, op) if op.bodies() else ()
+        if moves and host is program.table:
+            program.lineage = program.lineage.then(all_of(moves))
 
 
-def _hoist_from(host: SymbolTable, op: Op) -> None:
+def _hoist_from(host: SymbolTable, op: Op) -> Sequence[Move]:
+    """Hoist operators out of one operator of a block; return the changes of their keys."""
     outside = {name: host.get_var(name).with_(kind=DATA) for name in op.reads()}
     bound = {name: host.vars[name] for name in op.binds()}
     loop_only = Body((), tuple(bound), {**outside, **bound}, (op,))
-    hoisted_main = hoist_invariants(ProgramDef(loop_only, {})).main
+    hoisted = hoist_invariants(ProgramDef(loop_only, {}))
+    hoisted_main = hoisted.main
     if hoisted_main is loop_only:
-        return
+        return ()
     new_infos = [info for name, info in hoisted_main.vars.items() if name not in loop_only.vars]
     names = {
         item.name: host.names.unique(item.name)
@@ -113,6 +118,7 @@ def _hoist_from(host: SymbolTable, op: Op) -> None:
         *(item.with_(name=new_op_names.get(item.name, item.name)) for item in hoisted_ops),
         loop,
     )
+    return (*hoisted.lineage.moves, Relocation((), (), new_op_names, names))
 
 
 def move_before(block: SymbolTable, name: str) -> bool:

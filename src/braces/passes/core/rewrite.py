@@ -36,6 +36,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
+from braces.ir.lineage import Chain, Relocation, all_of
 from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
@@ -92,7 +93,8 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     updates = {name: place.names.get(value, value) for name, value in builder.updates.items()}
     inner = [value for value in updates.values() if value not in main.vars]
     main = with_exported(main, inner) if inner else main
-    return program.with_(main=main, updates=updates)
+    new = program.with_(main=main, updates=updates, lineage=builder.lineage)
+    return new.with_move(all_of(place.moves)) if place.moves else new
 
 
 def extend_program(program: ProgramDef) -> Builder:
@@ -162,6 +164,7 @@ class InsertionPoint:
         label: Label of this block in its owner, as `body` or `cases[0]`.
         table: The symbol table of the block, for building.
         names: Current names of renamed variables, by their old names.
+        moves: The operators that the walk has moved to other blocks, for handles.
     """
 
     def __init__(
@@ -185,6 +188,7 @@ class InsertionPoint:
             self.table.trip_index = loop_index(owner, body)
         self.table.vars, self.table.ops = dict(body.vars), []
         self.names: dict[str, str] = {}
+        self.moves: list[Relocation] = [] if outer is None else outer.moves
         self._op: Op | None = None
         self._done: list[Op] = []
         self._index = OpIndex(self._done)
@@ -196,6 +200,13 @@ class InsertionPoint:
         """Return the insertion point of a block of one of the operators."""
         path = f"{self.where(owner)}/{label}"
         return InsertionPoint(self.program, body, path, self, owner, label)
+
+    @property
+    def chain(self) -> Chain:
+        """Names of the owners and labels of the blocks around, outermost first."""
+        if self.outer is None or self.owner is None:
+            return ()
+        return (*self.outer.chain, (self.owner.name, self.label))
 
     # ---- for rules ---------------------------------------------------------------------------
 
@@ -254,6 +265,8 @@ class InsertionPoint:
         to.table.vars |= {info.name: info for info in lifted.binds}
         to._done.append(lifted.op)
         to._changed = True
+        own = {op.name: lifted.op.name}
+        self.moves.append(Relocation(self.chain, to.chain, own, lifted.names))
         return lifted.names
 
     def keep(self, op: Op, binds: Iterable[VarInfo] = ()) -> None:
@@ -346,8 +359,15 @@ class InsertionPoint:
             self.table.vars |= change.body.vars
             self._done += change.body.ops
             self._named.update(op.name for op in change.body.ops)
+            self._record_inlined(current, change)
             change = change.names
         self.names |= {old: new for old, new in (change or {}).items() if old != new}
+
+    def _record_inlined(self, op: Op, block: InlinedBlock) -> None:
+        if block.moved is not None:
+            chain, (label,) = self.chain, op.bodies()
+            inner = (*chain, (op.name, label))
+            self.moves.append(Relocation(inner, chain, *block.moved, whole=True))
 
     def _renamed(self, op: Op) -> Op:
         names = {name: self.names[name] for name in op.reads() if name in self.names}

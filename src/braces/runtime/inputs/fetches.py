@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.errors import ProgramError
+from braces.ir.paths import current_path
 from braces.ir.places import Place
 from braces.ir.records import VarInfo
 
@@ -18,31 +20,38 @@ def default_fetches(program: Builder) -> tuple[str, ...]:
     return program.definition.main.results
 
 
-def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
-    """Return the names to fetch, and a function that structures the results."""
+def read_fetch(
+    fetch: Any, program: Builder | None = None
+) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
+    """Return the names to fetch, and a function that structures the results.
+
+    Args:
+        fetch: The argument of a user.
+        program: The program, for its default fetches, and for handles of earlier versions.
+    """
+    if fetch is None and program is not None:
+        fetch = program.definition.main.results
+    name_of = partial(_fetch_name, program)
     if type(fetch) is list or type(fetch) is tuple:
-        return tuple(map(_fetch_name, fetch)), list
+        return tuple(map(name_of, fetch)), list
     if isinstance(fetch, dict):
         keys = list(fetch)
-        return _fetch_names(fetch.values()), lambda results: dict(
-            zip(keys, results, strict=True)
-        )
+        names = tuple(map(name_of, fetch.values()))
+        return names, lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetch, str | Var | VarInfo) or _path_of(fetch) is not None:
-        return (_fetch_name(fetch),), itemgetter(0)
+        return (name_of(fetch),), itemgetter(0)
     several = isinstance(fetch, Iterable) or fetch is None
-    return _fetch_names((fetch or ()) if several else [fetch]), list
+    return tuple(map(name_of, (fetch or ()) if several else [fetch])), list
 
 
-def _fetch_names(fetches: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(_fetch_name, fetches))
-
-
-def _fetch_name(fetch: Any) -> str:
+def _fetch_name(program: Builder | None, fetch: Any) -> str:
     if not isinstance(fetch, Var):
         if isinstance(fetch, str | VarInfo):
             return fetch if isinstance(fetch, str) else fetch.name
         if (path := _path_of(fetch)) is not None:
-            return path
+            if program is None or not hasattr(fetch, "place"):
+                return path
+            return current_path(program.definition, fetch)
         holds_one = isinstance(getattr(fetch, "value", None), Var)  # as a metric does
         raise ProgramError(
             f"expected a variable or its name as fetch, got {fetch!r:.80}.",

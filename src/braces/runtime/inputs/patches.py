@@ -12,6 +12,7 @@ from braces.builder.var import Var
 from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
+from braces.ir.paths import current_path
 from braces.ir.places import Place
 from braces.ir.records import DATA, ProgramDef, VarInfo
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
@@ -85,7 +86,7 @@ def _path(program: ProgramDef, key: Any) -> str:
         return key
     path = getattr(key, "path", None)
     if isinstance(path, str):
-        return path
+        return current_path(program, key)
     if not isinstance(key, Var | VarInfo):
         raise ProgramError(
             f"expected the path of a value to patch, got {key!r:.60}.",

@@ -10,16 +10,16 @@ y: f32[n,8] = tanh(x=q)           ->      body {
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.errors import DuplicateNameError, ProgramError
+from braces.ir.lineage import Chain, Relocation
 from braces.ir.names import check_name
-from braces.ir.paths import BLOCK as BLOCK_KIND, OPERATOR
-from braces.ir.places import Chain
+from braces.ir.paths import BLOCK as BLOCK_KIND
 from braces.ir.plain_blocks.inlining import ambiguous_in, inline_block
 from braces.ir.records import BLOCK, Body, Op, ProgramDef
 from braces.ir.views import BlockView
@@ -28,7 +28,7 @@ from braces.ir.walk import free_names, map_bodies, names_bound_by, with_captures
 from braces.ops.control.construct.build import close_block
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.surgery.edits.core.address import handles_at, operators_at, paths_text
-from braces.surgery.edits.core.change import EditResult, Key, Move, chain_of
+from braces.surgery.edits.core.change import EditResult
 from braces.surgery.edits.core.derived import refuse_derived
 from braces.surgery.edits.core.session import with_definition
 from braces.surgery.edits.core.site import Builds, EditPlace
@@ -89,9 +89,15 @@ def wrap(program: P, at: Any, *, name: str, recompute: bool = False) -> EditResu
     def change(body: Body) -> Body:
         return _wrapped(body, names, name, kept, recompute, label)
 
-    new = with_definition(program, with_block(program.definition, place.chain, change))
     bound = names_bound_by(op for op in place.body.ops if op.name in names)
-    return EditResult(new, label, move=_into(place.chain, name, names, bound))
+    inner = (*place.chain, (name, "body"))
+    move = Relocation(place.chain, inner, _same(names), _same(bound))
+    changed = with_block(program.definition, place.chain, change)
+    return EditResult(with_definition(program, changed.with_move(move)), label)
+
+
+def _same(names: Iterable[str]) -> dict[str, str]:
+    return {name: name for name in names}
 
 
 def _wrapped(
@@ -151,24 +157,6 @@ def _sorted(
     return before, inside, after
 
 
-def _into(chain: Chain, block: str, names: set[str], bound: set[str]) -> Move:
-    """Return the new keys of handles of operators that are moved into a block."""
-    inner = (*chain, (block, "body"))
-
-    def move(key: Key) -> Key:
-        kind, at, name = key
-        if at == chain and kind != BLOCK_KIND:
-            return (
-                (kind, inner, name) if name in (names if kind == OPERATOR else bound) else key
-            )
-        deeper = (
-            at[: len(chain)] == chain and len(at) > len(chain) and at[len(chain)][0] in names
-        )
-        return (kind, inner + at[len(chain) :], name) if deeper else key
-
-    return move
-
-
 # ---- inlining --------------------------------------------------------------------------------
 
 
@@ -190,28 +178,12 @@ def inline(program: P, at: Any) -> EditResult[P]:
         return inline_block(op, ambiguous, point.table.names.unique)
 
     new = EditWalk(label, dict.fromkeys(wanted, action)).apply(program)
-    return EditResult(new, label, move=_out_of([(h.chain, h.name) for h in handles]))
+    return EditResult(new, label)
 
 
 def _owner(handle: Handle) -> Handle:
     maker = handle.maker
     return handle if maker is None else maker
-
-
-def _out_of(blocks: Sequence[tuple[Chain, str]]) -> Move:
-    """Return the new keys of handles in blocks that are inlined, innermost blocks first."""
-    prefixes = sorted(
-        ((*chain, (name, "body")) for chain, name in blocks), key=len, reverse=True
-    )
-
-    def move(key: Key) -> Key:
-        kind, chain, name = key
-        for prefix in prefixes:
-            if chain[: len(prefix)] == prefix:
-                chain = prefix[:-1] + chain[len(prefix) :]
-        return kind, chain, name
-
-    return move
 
 
 # ---- new contents ----------------------------------------------------------------------------
@@ -231,7 +203,7 @@ def replace_block(
         labels.setdefault((owner.chain, owner.name), []).append(handle)
 
     def action(op: Op, point: InsertionPoint) -> Op:
-        blocks = labels[chain_of(point), op.name]
+        blocks = labels[point.chain, op.name]
         for handle in blocks:
             op = _with_content(op, handle, point, builds)
         return walk.complete_rows(op, point)

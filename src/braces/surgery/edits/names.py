@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from braces.builder.builder import Builder
 from braces.define.decorator import OPS
 from braces.errors import DuplicateNameError, ProgramError
+from braces.ir.lineage import Key
 from braces.ir.names import check_name
 from braces.ir.paths import BLOCK, OPERATOR
 from braces.ir.places import Chain, Place
@@ -37,7 +38,7 @@ from braces.ir.walk import (
     with_captures,
 )
 from braces.surgery.edits.core.address import handles_at
-from braces.surgery.edits.core.change import EditResult, Key
+from braces.surgery.edits.core.change import EditResult
 from braces.surgery.edits.core.session import with_definition
 from braces.surgery.edits.core.taken_part import require_whole
 from braces.surgery.handles import Handle, variable_handle
@@ -60,10 +61,12 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
     main_block = renaming.block(definition.main, (), {})
     new = with_definition(
         program,
-        definition.with_(main=main_block, updates=updates, derivations=tuple(records)),
+        definition.with_(
+            main=main_block, updates=updates, derivations=tuple(records)
+        ).with_move(renaming.move),
     )
     new.startup = program.startup.like(_renamed_startup(program.startup.definition, outer))
-    return EditResult(new, label, move=renaming.move, renames=True)
+    return EditResult(new, label, renames=True)
 
 
 def _same_value(handle: Handle) -> Iterator[Handle]:

@@ -26,7 +26,7 @@ from braces.ir.walk import rename_slots
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.training.freeze import freeze_parameters
 from braces.surgery.edits.core.address import handles_at, operators_at, paths_text
-from braces.surgery.edits.core.change import EditResult, chain_of
+from braces.surgery.edits.core.change import EditResult
 from braces.surgery.edits.core.derived import refuse_derived
 from braces.surgery.edits.core.inference import retyped
 from braces.surgery.edits.core.session import with_definition
@@ -193,7 +193,7 @@ class _Casting:
         wide = {old: point.info(old) for old in olds}
         bound = [VarInfo(n, types[n]) for n in new.binds() if n in types]
         point.keep(new, [info for info in bound if info.name in new_names.values()])
-        chain = chain_of(point)
+        chain = point.chain
         for old, name in new_names.items():
             self._narrow[chain, old] = name
             point.keep(_cast_op(point, op, name, old, wide[old].dtype))
@@ -211,7 +211,7 @@ class _Casting:
 
     def _operand(self, name: str, point: InsertionPoint) -> str:
         """Return an operand in the dtype; a value that was converted back is not again."""
-        chain = chain_of(point)
+        chain = point.chain
         if (chain, name) not in self._narrow:
             with point.building():
                 value = emit(CAST, point.var(name), dtype=self.dtype)

@@ -21,7 +21,6 @@ from braces.passes.verifier.program import verify
 from braces.surgery.derivations.forward_part import check_derivations, forward_part
 from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
 from braces.surgery.derivations.repeated_calls import repeat_calls
-from braces.surgery.edits.core.change import Lineage
 from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.rewriting_rules import (
@@ -96,7 +95,6 @@ def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) 
     with located(f"{first.name}, while the rewritten program is differentiated again"):
         new = repeat_calls(part, forward, first.renamed)
         verify(new)
-    new.built[Lineage] = Lineage.of(program).then(program.definition, None)
     cast("Any", new).report = cast("Any", forward).report
     return new
 
@@ -109,7 +107,6 @@ def _rewritten(program: P, rewriting: Rewriting) -> P:
 
     new = transform(program, change)
     separate_startup(new, program)
-    new.built[Lineage] = Lineage.of(program).then(program.definition, None)
     with located(rewriting.name):
         verify(new)
     cast("Any", new).report = rewriting.report()

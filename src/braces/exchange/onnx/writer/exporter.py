@@ -88,7 +88,7 @@ def _plan_export(
     program: Program, fetches: Any, updates: bool, sizes: Mapping[str, int]
 ) -> tuple[Plan, dict[str, TensorType]]:
     """Return the execution plan, and the data that it does not need."""
-    names, _ = read_fetch(program.fetches if fetches is None else fetches)
+    names, _ = read_fetch(fetches, program)
     original = program.definition
     definition = (
         without_other_counts(original, names) if updates else original.with_(updates={})

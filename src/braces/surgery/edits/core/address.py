@@ -10,7 +10,6 @@ from braces.builder.var import Var
 from braces.errors import ProgramError, UnknownNameError
 from braces.ir.paths import BLOCK, VARIABLE
 from braces.ir.places import Place
-from braces.surgery.edits.core.change import resolve_again
 from braces.surgery.edits.core.taken_part import (
     WholeNeededError,
     check_existing,
@@ -37,7 +36,7 @@ def handles_at(program: Builder, at: Any, *kinds: str) -> list[Handle]:
     """
     main = Place.main(program.definition)
     try:
-        handles = list(dict.fromkeys(_each(program, main, at, kinds or ("operators",))))
+        handles = list(dict.fromkeys(_each(main, at, kinds or ("operators",))))
     except UnknownNameError as error:
         if taken_part(program) is not None:
             raise WholeNeededError(error.what, at=error.at) from None
@@ -48,9 +47,9 @@ def handles_at(program: Builder, at: Any, *kinds: str) -> list[Handle]:
     return handles
 
 
-def _each(program: Builder, main: Place, at: Any, kinds: tuple[str, ...]) -> Iterator[Handle]:
+def _each(main: Place, at: Any, kinds: tuple[str, ...]) -> Iterator[Handle]:
     if isinstance(at, Handle):
-        yield resolve_again(program, main, at)
+        yield resolve(main, at)
     elif isinstance(at, Var):
         yield resolve(main, at.name, VARIABLE)
     elif isinstance(at, str) and ("*" in at or "?" in at):
@@ -65,7 +64,7 @@ def _each(program: Builder, main: Place, at: Any, kinds: tuple[str, ...]) -> Ite
         yield resolve(main, at)
     elif isinstance(at, Iterable):
         for item in cast("Iterable[Any]", at):
-            yield from _each(program, main, item, kinds)
+            yield from _each(main, item, kinds)
     else:
         raise ProgramError(
             f"expected a path, a handle or a selection, got {at!r:.80}.",

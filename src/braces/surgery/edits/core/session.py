@@ -13,7 +13,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.verifier.program import verify
 from braces.surgery.derivations.forward_part import check_derivations
-from braces.surgery.edits.core.change import Address, Edit, Lineage, Move
+from braces.surgery.edits.core.change import Address, Edit
 from braces.surgery.edits.core.inference import Inference
 from braces.surgery.edits.core.taken_part import Version
 
@@ -37,16 +37,19 @@ class EditSession(Generic[P]):
 
     def apply(self, edit: Edit[P]) -> None:
         """Apply one edit; an error leaves the session as it was."""
+        before = self._version.program.definition.lineage
         version, change = self._version.edited(edit)
-        unfit = {_moved_address(at, change.move): entry for at, entry in self._unfit.items()}
+        lineage = change.program.definition.lineage
+        unfit = {
+            lineage.follow(before, (OPERATOR, *at))[1:]: entry
+            for at, entry in self._unfit.items()
+        }
         inference = Inference(change.variables, {*change.operators, *unfit})
         definition = inference.run(change.program.definition)
         if not change.renames:
             definition = check_derivations(version.program, definition)
         program = with_definition(change.program, definition)
         separate_startup(program, version.program)
-        lineage = Lineage.of(version.program)
-        program.built[Lineage] = lineage.then(version.program.definition, change.move)
         self._unfit = {
             at: (unfit[at][0] if at in unfit else change.label, error)
             for at, error in inference.errors.items()
@@ -86,10 +89,6 @@ class EditSession(Generic[P]):
 def with_definition(program: P, definition: ProgramDef) -> P:
     """Return a program with another definition, and with the rest of another program."""
     return transform(program, lambda _: definition)
-
-
-def _moved_address(at: Address, move: Move | None) -> Address:
-    return move((OPERATOR, *at))[1:] if move else at
 
 
 def _described(error: BracesError, label: str, located: Located) -> BracesError:

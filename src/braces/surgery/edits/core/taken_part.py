@@ -19,7 +19,7 @@ from braces.errors import BracesError, ProgramError
 from braces.surgery.derivations.forward_part import ForwardPart, forward_part
 from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
 from braces.surgery.derivations.repeated_calls import repeat_calls
-from braces.surgery.edits.core.change import Edit, EditResult, Lineage
+from braces.surgery.edits.core.change import Edit, EditResult
 from braces.surgery.handles import Handle
 
 P = TypeVar("P", bound=Builder)
@@ -85,7 +85,6 @@ class Version(Generic[P]):
             part = forward_part(self.program)
         except NotRepeatableError as reason:
             raise refusal.because(str(reason)) from None
-        _follow(part.program, self.program)
         return Version(part.program, part).marked()
 
     def restored(self) -> Version[P]:
@@ -104,7 +103,6 @@ class Version(Generic[P]):
             place = "while the edited program is differentiated again"
             error.at = place if error.at is None else f"{place}: {error.at}"
             raise
-        _follow(new, self.program)
         return Version(new)
 
     def _restored_for(self, cause: WholeNeededError) -> Version[P]:
@@ -138,10 +136,6 @@ def check_existing(program: Builder, handles: Iterable[Handle]) -> None:
     for handle in handles:
         if handle.name in outside and not handle.chain and handle.maker is None:
             raise WholeNeededError(f"`{handle.path}` is a derivative.")
-
-
-def _follow(new: Builder, old: Builder) -> None:
-    new.built[Lineage] = Lineage.of(old).then(old.definition, None)
 
 
 def _mixed(cause: WholeNeededError) -> ProgramError:

@@ -12,7 +12,7 @@ from braces.ir.places import Chain
 from braces.ir.records import Op
 from braces.passes.core.initial_values import transform
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
-from braces.surgery.edits.core.change import Address, chain_of
+from braces.surgery.edits.core.change import Address
 from braces.surgery.row_draws import complete_rows
 
 P = TypeVar("P", bound=Builder)
@@ -49,7 +49,7 @@ class EditWalk:
 
     def __call__(self, op: Op, point: InsertionPoint) -> Replacement:
         """Return the replacement of an operator; the rule of the walk."""
-        chain = chain_of(point)
+        chain = point.chain
         if any((*chain, (op.name, label)) in self._entered for label in op.bodies()):
             op = self.complete_rows(op, point)
         action = self.actions.get((chain, op.name))
@@ -67,13 +67,13 @@ class EditWalk:
         """Build at the beginning of a block."""
         if point.outer is None:
             self.readers = point.names
-        entry = self.entries.get(chain_of(point))
+        entry = self.entries.get(point.chain)
         if entry is not None:
             entry(point)
 
     def has_retyped(self, point: InsertionPoint, names: Iterable[str]) -> None:
         """Record variables of a block whose types have changed."""
-        self.variables += [(chain_of(point), name) for name in names]
+        self.variables += [(point.chain, name) for name in names]
 
     def apply(self, program: P) -> P:
         """Return the new program, with initial values of the parameters that were built."""
