@@ -98,7 +98,7 @@ def dtype_of(value: object) -> DType:
         return SHORT_NAMES.get(value) or _LONG_NAMES[value]
     try:
         candidate = np.dtype(value)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    except TypeError:
+    except (TypeError, ValueError):
         candidate = None
     if candidate is None or candidate not in _SHORT_OF:
         raise DTypeError(

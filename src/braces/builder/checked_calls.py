@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import NoneType, UnionType
@@ -114,9 +114,10 @@ class Kind:
             return self.optional
         if not isinstance(value, self.cls):
             return False
-        listed = isinstance(value, Mapping | list | tuple | set)
-        elements = cast("Iterable[object]", value) if listed else ()
-        return all(isinstance(element, self.keys) for element in elements)
+        if self.keys is object or isinstance(value, Iterator):
+            return True
+        elements = elements_of(value)
+        return elements is not None and all(isinstance(each, self.keys) for each in elements)
 
     @property
     def words(self) -> str:
@@ -165,14 +166,39 @@ def checked_item(items: Sequence[T], index: int, noun: str) -> T:
         raise ProgramError(f"expected an integer or a slice, got {index!r:.80}.") from None
 
 
-def checked_elements(value: Any, cls: type[T], what: str, fix: str) -> list[T]:
+def checked_elements(value: Any, cls: type[T], purpose: str, fix: str) -> list[T]:
     """Return the elements of an iterable, all of one class; also of a single element.
 
     Raises:
         ProgramError: If the value is of another kind.
     """
-    single = isinstance(value, cls) or not isinstance(value, Iterable)
-    elements: list[Any] = [value] if single else list(cast("Iterable[Any]", value))
-    if not all(isinstance(element, cls) for element in elements):
-        raise ProgramError(f"expected {what}, got {value!r:.80}.", fix=fix)
+    elements = [value] if isinstance(value, cls) else elements_of(value)
+    if elements is None or not all(isinstance(element, cls) for element in elements):
+        raise ProgramError(f"expected {purpose}, got {value!r:.80}.", fix=fix)
     return elements
+
+
+def elements_of(value: Any) -> list[Any] | None:
+    """Return the elements of an iterable; `None` for others, as an array without axes."""
+    if not isinstance(value, Iterable) or getattr(cast("Any", value), "ndim", None) == 0:
+        return None
+    return list(cast("Iterable[Any]", value))
+
+
+def checked_name(value: Any, purpose: str, fix: str | None = None) -> str:
+    """Return the name of a variable, a declaration or a handle, or the name itself.
+
+    Args:
+        value: The name, or an object with a name.
+        purpose: Its purpose, for messages.
+        fix: The fix, for messages.
+
+    Raises:
+        ProgramError: If the value has no name.
+    """
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if not isinstance(name, str) or isinstance(value, type):
+        raise ProgramError(
+            f"expected a variable or its name for {purpose}, got {value!r:.80}.", fix=fix
+        )
+    return name

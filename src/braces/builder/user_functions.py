@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from braces.define.core.tracer_guard import is_package_file
-from braces.errors import BracesError
+from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
 
 
@@ -56,3 +56,41 @@ def add_function(error: Exception, function: Any, place: str) -> None:
         error.at = f"{where}: {error.at}" if error.at else where
     else:
         error.add_note(f"Raised in {function_text(function)}, called for {place}.")
+
+
+def signature_of(function: Any, noun: str) -> inspect.Signature:
+    """Return the signature of a function.
+
+    Raises:
+        ProgramError: If the function has no signature, as `int`.
+    """
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise ProgramError(
+            f"the parameters of {function!r:.80} are unknown, so it cannot be {noun}.",
+            fix="Pass a function of variables: lambda x: br.tanh(x).",
+        ) from None
+
+
+def check_takes(function: Any, count: int, noun: str, at: str | None = None) -> None:
+    """Refuse a function that does not take a number of positional arguments.
+
+    Args:
+        function: The function; one without a signature is not checked.
+        count: The number of arguments.
+        noun: The function, for messages.
+        at: The place, for messages.
+
+    Raises:
+        ProgramError: If the function takes other arguments.
+    """
+    try:
+        inspect.signature(function).bind(*range(count))
+    except ValueError:
+        return
+    except TypeError as error:
+        arguments = f"{count} argument{'s' * (count != 1)}"
+        raise ProgramError(
+            f"{noun} does not take {arguments}: {error}.", at=at, given=function_text(function)
+        ) from None

@@ -182,18 +182,47 @@ def _entered(place: Place, rest: str) -> Iterator[tuple[Place, str]]:
 
 
 def unknown_path(main: Place, path: str, kind: str | None = None) -> UnknownNameError:
-    """Return the error for a path of nothing: with full paths of that name, or similar ones."""
+    """Return the error for a path of nothing: with full paths of that name, or similar ones.
+
+    An operator or a block in place of a variable is an error with its values.
+    """
+    located = find_path(main, path) if kind == VARIABLE else None
+    if located is not None:
+        return not_a_value(located)
     paths = list(dict.fromkeys(located.path for located in everything(main, kind)))
     deeper = [p for p in paths if p.endswith(f"/{path}")]
     what = kind or "operator, variable or block"
     return UnknownNameError(f"unknown {what} `{path}`.", fix=_path_fix(path, paths, deeper))
 
 
+def not_a_value(located: Located) -> UnknownNameError:
+    """Return the error for an operator or a block in place of one of its values."""
+    place, content, what = located.place, located.content, "a block"
+    values, inner = list[str](), list[Place]()
+    if isinstance(content, Place):
+        inner = [content]
+    if isinstance(content, Op):
+        what = f"an operator ({content.type})"
+        values = [place.path_of(name) for name in content.binds()]
+        inner = list(place.inner(content).values())
+    for block in inner:
+        names = dict.fromkeys((*block.body.results, *block.body.vars))
+        values += [block.path_of(name) for name in names if name in block.body.vars]
+    return UnknownNameError(
+        f"`{located.path}` is {what}, not a value.",
+        given=f"its values: {_listed(values, 8)}" if values else "it has no values",
+        fix=f"Pass the path of one of them, as {values[0]!r}." if values else None,
+    )
+
+
+def _listed(paths: list[str], most: int) -> str:
+    shown = ", ".join(f"`{path}`" for path in paths[:most])
+    return shown + (f" and {len(paths) - most} more" if len(paths) > most else "")
+
+
 def _path_fix(path: str, paths: list[str], deeper: list[str]) -> str:
     if deeper:
-        shown = ", ".join(f"`{p}`" for p in deeper[:3])
-        more = f" and {len(deeper) - 3} more" if len(deeper) > 3 else ""
-        return f"Pass the full path: {shown}{more}."
+        return f"Pass the full path: {_listed(deeper, 3)}."
     block = path.rpartition("/")[0]
     beside = [p for p in paths if block and p.startswith(f"{block}/")]
     return suggest(path, beside if close_names(path, beside) else paths)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_methods
+from braces.builder.checked_calls import checked_methods, checked_name
 from braces.passes.autodiff.common import Named
 from braces.passes.probing.probe import Probe, probe
 from braces.runtime.patched_programs import Patched, patch_program
@@ -59,7 +59,7 @@ class InnerValues(Builder):
             >>> total.tolist(), ran.tolist()
             ([[1.0, 1.0], [0.0, 2.0], [0.0, 3.0]], [[True, True], [False, True], [False, True]])
         """
-        loss = gradient if isinstance(gradient, str | None) else gradient.name
+        loss = None if gradient is None else checked_name(gradient, "`gradient`")
         return probe(self, path, loss)
 
     def patch(self, patches: Mapping[Any, Any]) -> Patched[Self]:

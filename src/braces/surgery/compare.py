@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, TypeAlias, cast
 
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_call
+from braces.builder.checked_calls import checked_call, checked_name
 from braces.builder.user_functions import calling
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import DATA
@@ -74,6 +74,7 @@ def compare_values(
         ProgramError: If `b` is of another kind, or the runs have no results in common.
         FeedError: If a feed is missing or unknown, or of a different type.
         UninitializedError: If a variable has no value.
+        OSError: If the ONNX file is missing or not readable.
 
     Example:
         >>> import braces as br
@@ -137,7 +138,7 @@ def _feeds(a: Builder, b: Any, feed: Any) -> tuple[Mapping[str, Any], Mapping[st
         if not isinstance(values, Mapping):
             raise ProgramError(f"expected a mapping for `feed`, got {values!r:.80}.")
         fed = cast("Mapping[Any, Any]", values)
-        feeds.append({_name(variable): value for variable, value in fed.items()})
+        feeds.append({checked_name(key, "`feed`"): value for key, value in fed.items()})
     if isinstance(b, Builder):
         known = {*a.infos, *b.infos}
         unknown = [name for name in {**feeds[0], **feeds[1]} if name not in known]
@@ -183,7 +184,3 @@ def _with_values(program: Builder, scope: Any) -> Scope:
     if not isinstance(scope, Scope):
         raise ProgramError(f"expected a scope or a mapping of values, got {scope!r:.80}.")
     return scope
-
-
-def _name(variable: Any) -> str:
-    return variable if isinstance(variable, str) else variable.name

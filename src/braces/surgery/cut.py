@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_call
+from braces.builder.checked_calls import checked_call, checked_name, elements_of
 from braces.builder.var import Var
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import ListType
@@ -112,28 +112,18 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
 
 def _paths(program: ProgramDef, at: Any) -> list[str]:
     """Return the names or paths of the values to cut at."""
-    listed = isinstance(at, Iterable) and not isinstance(at, str | Var | Handle)
-    items: list[Any] = list(cast("Iterable[Any]", at)) if listed else [at]
+    elements = None if isinstance(at, str | Var | Handle) else elements_of(at)
+    items = [at] if elements is None else elements
     if not items:
         raise ProgramError("expected at least one value to cut at.", fix="Pass at=['h'].")
     return list(dict.fromkeys(_path(program, item) for item in items))
 
 
 def _path(program: ProgramDef, item: Any) -> str:
-    """Return the name or path of a value in the current version of the program.
-
-    Raises:
-        ProgramError: If the value is neither a variable nor a path.
-    """
+    """Return the name or path of a value in the current version of the program."""
     if isinstance(item, Handle):
         return resolve(program, item).path
-    path = item if isinstance(item, str) else getattr(item, "name", None)
-    if not isinstance(path, str):
-        raise ProgramError(
-            f"expected a variable, a path or a handle for `at`, got {item!r:.80}.",
-            fix="Pass at=['h'].",
-        )
-    return path
+    return checked_name(item, "`at`", "Pass at=['h'].")
 
 
 def _fetches(whole: ProgramDef, fetch: Any) -> tuple[tuple[str, ...], ProgramDef]:

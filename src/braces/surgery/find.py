@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from braces.builder.user_functions import add_function
+from braces.builder.checked_calls import elements_of
+from braces.builder.user_functions import add_function, check_takes
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError, UnknownNameError, suggest
@@ -84,6 +85,7 @@ def find(program: ProgramDef | Place, query: Query) -> Selection:
     search = _operators if query.kind == "operators" else _others
     handles = search(main, within, enters, query)
     if query.where is not None:
+        check_takes(query.where, 1, "`where`")
         handles = filter(partial(_fulfils, query.where), handles)
     return Selection.of_unique(handles)
 
@@ -298,8 +300,8 @@ def _texts(value: Any, argument: str) -> tuple[str, ...]:
     Raises:
         ProgramError: If a name is not a string.
     """
-    several = argument == "type" and isinstance(value, Iterable) and not isinstance(value, str)
-    texts: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
+    several = argument == "type" and not isinstance(value, str)
+    texts = (elements_of(value) if several else None) or [value]
     for text in texts:
         if not isinstance(text, str):
             raise ProgramError(

@@ -307,14 +307,14 @@ class Selection(Sequence[Handle]):
 
     # ---- sets --------------------------------------------------------------------------------
 
-    def __or__(self, other: Iterable[Handle]) -> Selection:
+    def __or__(self, other: Iterable[Handle] | Handle) -> Selection:
         return Selection(sorted((*self, *_operand(other)), key=_position))
 
-    def __and__(self, other: Iterable[Handle]) -> Selection:
+    def __and__(self, other: Iterable[Handle] | Handle) -> Selection:
         common = set(_operand(other))
         return Selection(handle for handle in self if handle in common)
 
-    def __sub__(self, other: Iterable[Handle]) -> Selection:
+    def __sub__(self, other: Iterable[Handle] | Handle) -> Selection:
         removed = set(_operand(other))
         return Selection(handle for handle in self if handle not in removed)
 

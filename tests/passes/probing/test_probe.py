@@ -223,7 +223,7 @@ def test_the_error_of_an_inner_variable_has_its_path() -> None:
         ("loop_3/body/loop_2/cond/greater_1", br.ProgramError, "a condition runs once more"),
         ("loop_0/body/partition_0/cases[0]/nothing", br.UnknownNameError, "unknown fetch"),
         ("loop_3/body/loop_2", br.ProgramError, "has 2 outputs"),
-        ("loop_3", br.UnknownNameError, "unknown fetch"),
+        ("loop_3", br.UnknownNameError, r"`loop_3` is an operator \(loop\), not a value"),
     ],
 )
 def test_other_paths_are_refused_by_name(

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_name
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
@@ -198,7 +199,7 @@ def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef
     """
     listed = isinstance(targets, list | tuple | set)
     items: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
-    names: list[str] = [target if isinstance(target, str) else target.name for target in items]
+    names = [checked_name(target, "a result") for target in items]
     whole = whole.with_(main=with_exported(whole.main, names))
     for name in names:
         if name not in whole.main.vars:

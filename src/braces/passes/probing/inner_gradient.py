@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from braces.builder.append import call, emit
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_call
+from braces.builder.checked_calls import checked_call, checked_name
 from braces.builder.var import Var, main_var, visible_var
 from braces.errors import GradientError, ProgramError
 from braces.ir.places import Place
@@ -33,6 +33,7 @@ from braces.passes.probing.patched_place import PatchedPlace
 from braces.passes.probing.patching import Replacing, Substitution
 
 VERB = "differentiate by"
+_FIX = 'Write br.grad_of(loss, "loop_0/body/act").'
 
 
 class InnerGradient(str):
@@ -86,17 +87,10 @@ def grad_of(loss: Any, path: Any) -> Any:
         >>> act.tolist(), grad.tolist()
         ([2.0, 6.0], [36.0, 12.0])
     """
-    return InnerGradient(_name(loss, "name"), _name(path, "path"))
-
-
-def _name(value: Any, attribute: str) -> str:
-    name = value if isinstance(value, str) else getattr(value, attribute, None)
-    if not isinstance(name, str):
-        raise ProgramError(
-            f"expected a {attribute}, got {value!r:.60}.",
-            fix='Write br.grad_of(loss, "loop_0/body/act").',
-        )
-    return name
+    path = getattr(path, "path", path)
+    if not isinstance(path, str):
+        raise ProgramError(f"expected a path, got {path!r:.80}.", fix=_FIX)
+    return InnerGradient(checked_name(loss, "`loss`", _FIX), path)
 
 
 def expose_gradients(

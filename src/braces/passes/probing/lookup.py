@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from braces.errors import ProgramError, UnknownNameError
-from braces.ir.paths import OPERATOR, VARIABLE, find_path, unknown_path
+from braces.ir.paths import OPERATOR, VARIABLE, find_path, not_a_value, unknown_path
 from braces.ir.places import Place
 from braces.ir.records import Op, ProgramDef
 
@@ -24,8 +24,10 @@ def find_variable(program: ProgramDef, path: str, purpose: str = "fetch") -> tup
     located = find_path(program, path, VARIABLE)
     if located is not None:
         return located.place, located.name
-    located = find_path(program, path, OPERATOR)
-    if located is None or located.place.outer is None:
+    located = find_path(program, path)
+    if located is not None and (located.kind != OPERATOR or located.place.outer is None):
+        raise not_a_value(located)
+    if located is None:
         raise UnknownNameError(
             f"unknown {purpose} `{path}`: the main block has no such variable.",
             fix=_path_fix(Place.main(program), path),

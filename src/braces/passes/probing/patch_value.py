@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from braces.builder.checked_calls import checked_call
+from braces.builder.checked_calls import checked_call, elements_of
 from braces.errors import ProgramError
 
 ALL, NONE = -1, -2
 """Entries of the fed iterations: all iterations of a loop, and no iteration."""
+LARGEST = 2**63
+"""The end of the range of an index."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,8 @@ class Patch:
                 fix="Omit trips.",
             )
         trips: Any = self.trips
-        single = isinstance(trips, tuple | str) or not isinstance(trips, Iterable)
-        items: list[Any] = [trips] if single else list(cast("Iterable[Any]", trips))
+        elements = None if isinstance(trips, tuple | str) else elements_of(trips)
+        items: list[Any] = [trips] if elements is None else elements
         return tuple(self._place(path, loops, item) for item in items)
 
     def _place(self, path: str, loops: int, item: Any) -> tuple[int, ...]:
@@ -81,7 +83,7 @@ class Patch:
 
 
 def _bad(number: int, part: Any) -> bool:
-    return number < 0 and part is not None
+    return part is not None and not 0 <= number < LARGEST
 
 
 @checked_call

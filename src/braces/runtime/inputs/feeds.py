@@ -67,7 +67,7 @@ def check_names(
     names = list(names)
     for name in names:
         if name not in declared:
-            raise FeedError(f"unknown data `{name}`.", fix=suggest(name, declared))
+            raise FeedError(f"unknown data `{name}`.", fix=suggest(str(name), declared))
     missing = [info for name, info in needed.items() if name not in names]
     if missing:
         shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import elements_of
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.ir.paths import current_path
@@ -40,8 +41,8 @@ def read_fetch(
         return names, lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetch, str | Var | VarInfo) or _path_of(fetch) is not None:
         return (name_of(fetch),), itemgetter(0)
-    several = isinstance(fetch, Iterable) or fetch is None
-    return tuple(map(name_of, (fetch or ()) if several else [fetch])), list
+    elements = () if fetch is None else elements_of(fetch)
+    return tuple(map(name_of, [fetch] if elements is None else elements)), list
 
 
 def _fetch_name(program: Builder | None, fetch: Any) -> str:

@@ -12,7 +12,6 @@ pattern thus serves all ranks and dtypes.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from itertools import chain, islice, product
 from typing import Any, cast
 
 from braces.builder.builder import Builder
-from braces.builder.user_functions import calling, function_text
+from braces.builder.user_functions import calling, check_takes, function_text, signature_of
 from braces.builder.var import Var, expose
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import BOOL, FLOAT32, INT64, TensorType, Type
@@ -92,6 +91,8 @@ class Pattern:
     def __init__(
         self, function: Callable[..., Any], where: Callable[[Any], Any] | None = None
     ) -> None:
+        if where is not None:
+            check_takes(where, 1, "the condition `where`")
         self.function = function
         self.where = where
         self.__name__ = getattr(function, "__name__", type(function).__name__)
@@ -215,7 +216,7 @@ def _read_parameters(
             f"expected a function as a pattern, got {cast('Any', function)!r:.80}.",
             fix="Pass a function of variables: lambda x: br.tanh(x).",
         )
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function, "a pattern").parameters.values()
     wildcards, attributes = dict[str, TypeHint](), list[str]()
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:

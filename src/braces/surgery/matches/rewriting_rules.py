@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from braces.builder.builder import Builder
-from braces.builder.user_functions import calling, function_text
+from braces.builder.user_functions import calling, function_text, signature_of
 from braces.builder.var import Var, expose
 from braces.errors import BracesError, DuplicateNameError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
@@ -238,7 +238,7 @@ def _keywords(before: Pattern, after: Any) -> list[str]:
             f"expected a function as the replacement, got {after!r:.80}.",
             fix="Pass a function of the variables of the pattern: lambda x: br.relu(x).",
         )
-    signature = inspect.signature(after)
+    signature = signature_of(after, "a replacement")
     known = {"match", *before.attributes}
     parameters = signature.parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in known]
@@ -325,6 +325,13 @@ class RewritingByRule(Rewriting):
         self, names: Mapping[str, str], place: InsertionPoint, path: str
     ) -> Mapping[str, str]:
         """Keep the names of outputs whose new values the rule has built for them alone."""
+        wrong = next((each for each in names.items() if not _are_names(*each)), None)
+        if wrong is not None:
+            raise ProgramError(
+                f"expected a mapping from old to new names from the rule, got {names!r:.80}.",
+                at=f"`{path}`, in {function_text(self.user_rule)}",
+                fix="Return the name of a new variable for each output.",
+            )
         for old, new in names.items():
             self._check_type(old, place.var(new), place, path)
         alone = [new for new in names.values() if [*names.values()].count(new) == 1]
@@ -334,6 +341,10 @@ class RewritingByRule(Rewriting):
         if place.outer is None:
             self.renamed |= merged
         return merged
+
+
+def _are_names(old: object, new: object) -> bool:
+    return isinstance(old, str) and isinstance(new, str)
 
 
 def _reads(

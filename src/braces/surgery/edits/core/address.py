@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import elements_of
 from braces.builder.var import Var
 from braces.errors import ProgramError, UnknownNameError
 from braces.ir.paths import BLOCK, VARIABLE
@@ -62,8 +63,8 @@ def _each(main: Place, at: Any, kinds: tuple[str, ...]) -> Iterator[Handle]:
         yield from matches
     elif isinstance(at, str):
         yield resolve(main, at)
-    elif isinstance(at, Iterable):
-        for item in cast("Iterable[Any]", at):
+    elif (items := elements_of(at)) is not None:
+        for item in items:
             yield from _each(main, item, kinds)
     else:
         raise ProgramError(
