@@ -5,18 +5,26 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self, final
 
-from braces.builder.checked_calls import checked_methods
+from braces.builder.checked_calls import checked_call, checked_methods
 from braces.errors import ProgramError
 from braces.program.operator_edits import OperatorEdits
 from braces.program.searchable import Searchable
 from braces.program.structure_edits import StructureEdits
 from braces.surgery.edits.core.change import Edit
 from braces.surgery.edits.core.session import EditSession
+from braces.surgery.matches.match_report import RewriteReport
+from braces.surgery.matches.rewriting import rewrite_in_transaction
 
 
 @final
 class Transaction(OperatorEdits, StructureEdits):
-    """Several edits of a program that are verified together; see `Program.edit`."""
+    """Several edits of a program that are verified together; see `Program.edit`.
+
+    Attributes:
+        report: The report of the last `rewrite`, or `None`.
+    """
+
+    report: RewriteReport | None = None
 
     def __init__(self, program: Any) -> None:
         self._result = program
@@ -49,6 +57,8 @@ class Transaction(OperatorEdits, StructureEdits):
         self._open = False
         if kind is None:
             self._result = self._session.finish()
+            if self.report is not None:
+                self._result.report = self.report
 
     def _edited(self, edit: Edit[Any]) -> Self:
         if self._session is None or not self._open:
@@ -56,7 +66,36 @@ class Transaction(OperatorEdits, StructureEdits):
                 "the transaction is not open.", fix="Write: with prog.edit() as e: ..."
             )
         self._session.apply(edit)
+        self.report = self._session.report
         return self
+
+    @checked_call
+    def rewrite(self, before: Any, after: Any = None, *, exact: bool = False) -> Self:
+        """Replace all matches of a pattern, as `Program.rewrite` does.
+
+        Args:
+            before: The pattern, or without `after` a rule.
+            after: The replacement.
+            exact: Whether the replacement computes the same values.
+
+        Returns:
+            The transaction; its `report` has the matches and the near misses, and so has that
+            of the result.
+
+        Raises:
+            BracesError: As for `Program.rewrite`.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x = br.data("x", ["n", 4])
+            ...     y = br.multiply(br.sigmoid(x), x, name="act")
+            >>> with prog.edit() as e:
+            ...     _ = e.rewrite(lambda x: x * br.sigmoid(x), br.silu).rename({"act": "silu"})
+            >>> e.program["silu"].type, e.report.paths
+            ('silu', ('act',))
+        """
+        return self._edited(lambda p: rewrite_in_transaction(p, before, after, exact=exact))
 
 
 @checked_methods
@@ -71,9 +110,9 @@ class Editable(OperatorEdits, StructureEdits, Searchable):
     def edit(self) -> Transaction:
         """Begin a transaction of several edits.
 
-        In `with prog.edit() as e:`, the methods of `e` are those of programs and change
-        `e.program`. Types need to fit only at the end, when the result is verified. An error
-        leaves `e.program` as the original, and this program is never modified.
+        In `with prog.edit() as e:`, the methods of `e` are the edits of programs and `rewrite`,
+        and change `e.program`. Types need to fit only at the end, when the result is verified.
+        An error leaves `e.program` as the original, and this program is never modified.
 
         Raises:
             BracesError: If an operator does not fit its operands at the end; the message names

@@ -18,9 +18,15 @@ from braces.passes.core.initial_values import separate_startup, transform
 from braces.passes.core.rewrite import rewrite as walk
 from braces.passes.probing.derived_places import DerivedPlaces
 from braces.passes.verifier.program import verify
-from braces.surgery.derivations.forward_part import check_derivations, forward_part
+from braces.surgery.derivations.forward_part import (
+    ForwardPart,
+    check_derivations,
+    forward_part,
+)
 from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
 from braces.surgery.derivations.repeated_calls import repeat_calls
+from braces.surgery.edits.core.change import EditResult
+from braces.surgery.edits.core.taken_part import taken_part
 from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.rewriting_rules import (
@@ -73,30 +79,49 @@ def pattern(
 
 def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) -> P:
     """Rewrite a program by a pattern or a rule; see `Program.rewrite`."""
-
-    def rewriting(program: P, derived: DerivedPlaces) -> Rewriting:
-        if after is None:
-            return RewritingByRule(program, before, derived)
-        return RewritingByPattern(program, before, after, derived)
-
+    rewriting = partial(_rewriting, before, after)
     try:
         derived = DerivedPlaces() if exact else DerivedPlaces.of(program)
-        return _rewritten(program, rewriting(program, derived))
+        return _verified(_rewritten(program, first := rewriting(program, derived)), first)
     except DifferentiatedError as error:
         refusal = error
     try:
         part = forward_part(program)
     except NotRepeatableError as reason:
         raise refusal.because(str(reason)) from None
-    first = rewriting(
-        part.program, DerivedPlaces.of_definition(part.program.definition, (), part.outside)
-    )
-    forward = _rewritten(part.program, first)
+    first = rewriting(part.program, _forward_places(part))
+    forward = _verified(_rewritten(part.program, first), first)
     with located(f"{first.name}, while the rewritten program is differentiated again"):
         new = repeat_calls(part, forward, first.renamed)
         verify(new)
     cast("Any", new).report = cast("Any", forward).report
     return new
+
+
+def rewrite_in_transaction(
+    program: P, before: Any, after: Any = None, *, exact: bool = False
+) -> EditResult[P]:
+    """Rewrite a program as one of several edits; see `Transaction.rewrite`."""
+    part = taken_part(program)
+    if exact:
+        derived = DerivedPlaces()
+    else:
+        derived = DerivedPlaces.of(program) if part is None else _forward_places(part)
+    rewriting = _rewriting(before, after, program, derived)
+    new = _rewritten(program, rewriting)
+    label = f"rewrite {rewriting.name}"
+    return EditResult(new, label, readers=rewriting.renamed, report=rewriting.report())
+
+
+def _rewriting(before: Any, after: Any, program: Builder, derived: DerivedPlaces) -> Rewriting:
+    if after is None:
+        return RewritingByRule(program, before, derived)
+    return RewritingByPattern(program, before, after, derived)
+
+
+def _forward_places(part: ForwardPart[Any]) -> DerivedPlaces:
+    """Return the differentiated places of a forward part."""
+    return DerivedPlaces.of_definition(part.program.definition, (), part.outside)
 
 
 def _rewritten(program: P, rewriting: Rewriting) -> P:
@@ -107,6 +132,11 @@ def _rewritten(program: P, rewriting: Rewriting) -> P:
 
     new = transform(program, change)
     separate_startup(new, program)
+    return new
+
+
+def _verified(new: P, rewriting: Rewriting) -> P:
+    """Return a rewritten program after verification, with the report."""
     with located(rewriting.name):
         verify(new)
     cast("Any", new).report = rewriting.report()

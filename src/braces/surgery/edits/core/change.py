@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from braces.builder.builder import Builder
 from braces.ir.lineage import Chain
@@ -26,6 +26,7 @@ class EditResult(Generic[P]):
         renames: Whether the edit changes names only.
         readers: Variables of the main block that readers of others read now, by the names of
             these.
+        report: The report of a rewriting.
     """
 
     program: P
@@ -34,6 +35,7 @@ class EditResult(Generic[P]):
     operators: Iterable[Address] = ()
     renames: bool = False
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
+    report: Any = None
 
 
 Edit: TypeAlias = "Callable[[P], EditResult[P]]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from braces.builder.builder import Builder
 from braces.errors import BracesError
@@ -28,12 +28,16 @@ class EditSession(Generic[P]):
 
     Where an edit concerns a differentiated place, the derived part is taken away. It is built
     again at the end, or before an edit that needs it.
+
+    Attributes:
+        report: The report of the last rewriting.
     """
 
     def __init__(self, program: P) -> None:
         self._version = Version(program)
         self._labels: list[str] = []
         self._unfit: dict[Address, tuple[str, BracesError]] = {}
+        self.report: Any = None
 
     def apply(self, edit: Edit[P]) -> None:
         """Apply one edit; an error leaves the session as it was."""
@@ -55,6 +59,7 @@ class EditSession(Generic[P]):
             for at, error in inference.errors.items()
         }
         self._labels.append(change.label)
+        self.report = change.report or self.report
         self._version = version.then(program, change)
 
     @property
