@@ -192,7 +192,7 @@ def gradients() -> tuple[Feed, list[br.Var]]:
 
 @golden
 def derivations() -> tuple[Feed, list[br.Var]]:
-    """A derivative in the body of a loop, and an optimizer step that is edited; see `EDITS`."""
+    """A derivative in the body of a loop, and a step that is renamed; see `EDITS`."""
     x, w = br.data("x", ["b", 3]), br.parameter("w", [3], init=np.array([1, -0.5, 2], "f4"))
 
     def descend(c: br.Var, _: None) -> Any:
@@ -227,11 +227,21 @@ def axes() -> tuple[Feed, list[br.Var]]:
     return {"x": np.array([[1, -0.5, 2], [0, 0.25, 1]], "f4")}, [loss]
 
 
+@golden
+def edits() -> tuple[Feed, list[br.Var]]:
+    """An optimizer step of which a constant is changed; see `EDITS`."""
+    x, w = br.data("x", ["b", 3]), br.parameter("w", [3], init=np.array([1, -0.5, 2], "f4"))
+    loss = br.mean(br.tanh(x * w))
+    br.optimizer.sgd(0.1).minimize(loss)
+    return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 
 EDITS: dict[str, Callable[[br.Program], br.Program]] = {
-    "derivations": lambda program: program.rename({"w": "weight"})
+    "derivations": lambda program: program.rename({"w": "weight"}),
+    "edits": lambda program: program.set_constant("sgd/body/sgd/constant_0", -2.0),
 }
 """Changes of programs after they were built."""
 

@@ -243,6 +243,7 @@ class Derivation:
         optimizer: The call that creates the optimizer: tuples, numbers and texts.
         inner: Whether the call was in an inner block.
         edited: Whether derivatives, updates or states of the call were edited afterwards.
+        earlier: Names at the time of the call, by those to which they were changed since.
         live: The optimizer itself, in the process that built it.
     """
 
@@ -259,6 +260,7 @@ class Derivation:
     optimizer: Attr = None
     inner: bool = False
     edited: bool = False
+    earlier: Mapping[str, str] = field(default_factory=dict[str, str])
     live: Any = field(default=None, compare=False)
 
     def with_(self, **changes: Any) -> Derivation:

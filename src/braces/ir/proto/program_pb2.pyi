@@ -125,7 +125,14 @@ class UpdateDesc(_message.Message):
     def __init__(self, persistable: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DerivationDesc(_message.Message):
-    __slots__ = ("function", "targets", "inputs", "every", "seeds", "results", "updates", "states", "ends", "unread", "optimizer", "inner", "edited")
+    __slots__ = ("function", "targets", "inputs", "every", "seeds", "results", "updates", "states", "ends", "unread", "optimizer", "inner", "edited", "earlier_names")
+    class EarlierNamesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +146,7 @@ class DerivationDesc(_message.Message):
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     INNER_FIELD_NUMBER: _ClassVar[int]
     EDITED_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_NAMES_FIELD_NUMBER: _ClassVar[int]
     function: str
     targets: _containers.RepeatedScalarFieldContainer[str]
     inputs: _containers.RepeatedScalarFieldContainer[str]
@@ -152,7 +160,8 @@ class DerivationDesc(_message.Message):
     optimizer: AttrDesc
     inner: bool
     edited: bool
-    def __init__(self, function: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[str]] = ..., every: bool = ..., seeds: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., states: _Optional[_Iterable[str]] = ..., ends: _Optional[_Iterable[str]] = ..., unread: _Optional[_Iterable[str]] = ..., optimizer: _Optional[_Union[AttrDesc, _Mapping]] = ..., inner: bool = ..., edited: bool = ...) -> None: ...
+    earlier_names: _containers.ScalarMap[str, str]
+    def __init__(self, function: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[str]] = ..., every: bool = ..., seeds: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., states: _Optional[_Iterable[str]] = ..., ends: _Optional[_Iterable[str]] = ..., unread: _Optional[_Iterable[str]] = ..., optimizer: _Optional[_Union[AttrDesc, _Mapping]] = ..., inner: bool = ..., edited: bool = ..., earlier_names: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class LocationDesc(_message.Message):
     __slots__ = ("file", "line")

@@ -60,10 +60,13 @@ class Reader:
         }
         pairs = ((each.persistable, limits.readable_name(each.value)) for each in desc.updates)
         updates = limits.unique_items(pairs, "updates of a derivation")
+        pairs = ((n, limits.readable_name(old)) for n, old in desc.earlier_names.items())
+        earlier = limits.unique_items(pairs, "names of a derivation")
         optimizer = self.attr(desc.optimizer, 0) if desc.HasField("optimizer") else None
         function = limits.readable_name(desc.function)
         flags: dict[str, Any] = {field: getattr(desc, field) for field in FLAGS_OF_DERIVATIONS}
-        return Derivation(function, updates=updates, optimizer=optimizer, **names, **flags)
+        mappings = {"updates": updates, "earlier": earlier}
+        return Derivation(function, optimizer=optimizer, **mappings, **names, **flags)
 
     def block(self, desc: pb.BlockDesc, depth: int) -> Body:
         """Decode a block at a nesting depth."""

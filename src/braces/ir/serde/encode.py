@@ -63,6 +63,7 @@ class Encoder:
             getattr(desc, field).extend(getattr(record, field))
         for persistable, value in record.updates.items():
             desc.updates.add(persistable=persistable, value=value)
+        desc.earlier_names.update(record.earlier)
         if record.optimizer is not None:
             self.attr(record.optimizer, desc.optimizer, 0)
 

@@ -14,11 +14,12 @@ from braces.builder.var import Var, main_var
 from braces.errors import BracesError, DuplicateNameError, GradientError, ProgramError
 from braces.ir.plain_blocks.escaping_values import plain_blocks
 from braces.ir.records import DATA, Body, Derivation, Op, ProgramDef
-from braces.ir.walk import all_bodies, relabel_body
+from braces.ir.walk import all_bodies, names_bound
 from braces.passes.autodiff.forward_mode import jvp
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.surgery.derivations.forward_part import ForwardPart
 from braces.surgery.derivations.optimizers import rebuilt_optimizer
+from braces.surgery.derivations.renaming import renamed, renamed_program
 
 P = TypeVar("P", bound=Builder)
 
@@ -43,6 +44,7 @@ class _Repetition:
     Attributes:
         program: The program so far.
         waiting: Operators that read values of calls to come.
+        now: Names of variables, by those under which a call is repeated.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class _Repetition:
         updates = {n: v for n, v in self.whole.updates.items() if v not in late}
         self.program = rewritten.like(self.whole.with_(main=body, updates=updates))
         self.program.startup = rewritten.startup
+        self.now: Mapping[str, str] = {}
         self.steps = {v for r in part.records for v in (*r.updates.values(), *r.states)}
         self._reserve()
 
@@ -88,9 +91,7 @@ class _Repetition:
         """Return the program."""
         for record in self.part.records:
             self._append_ready()
-            with self.program.transaction():
-                renamed = self._repeat(record)
-            self._rename(renamed)
+            self._repeat_with_names(record)
         self._append_ready()
         if self.waiting:
             raise self._missing(self.waiting[0])
@@ -115,13 +116,67 @@ class _Repetition:
         table.touch()
         self.waiting = rest
 
+    def _repeat_with_names(self, record: Derivation) -> None:
+        """Repeat a call under the names of its time: new names follow from them."""
+        record = self._current(record)
+        for name in (*record.targets, *filter(None, record.seeds)):
+            if self.program.table.find_var(name) is None:
+                raise self._no_target(name, record)
+        earlier = self._earlier_names(record)
+        self.now = self._rename(earlier, recorded=True)
+        with self.program.transaction():
+            renamed = self._repeat(_at_the_time(record, earlier))
+        self._rename(renamed, recorded=False)
+        self._rename(self.now, recorded=True)
+        self.now = {}
+        self._rename_steps(record)
+
+    def _earlier_names(self, record: Derivation) -> dict[str, str]:
+        """Return the earlier names of variables after which a call names its states."""
+        if not record.updates:
+            return {}
+        table = self.program.table
+        blocks = {op.name for op in table.ops if op.bodies()}
+        known = {*record.states, *table.vars} - blocks
+        return {name: old for name, old in record.earlier.items() if name in known}
+
+    def _rename_steps(self, record: Derivation) -> None:
+        """Give the block of an optimizer, and values named after it, the names of today."""
+        if not record.earlier:
+            return
+        steps = self._steps(record)
+        free = record.earlier.keys() - {*names_bound(self.program.definition.main)}
+        names = {old: new for new, old in record.earlier.items() if new in free}
+        inner = {n for n in names for step in steps if n.startswith(f"{step}/")}
+        inner &= self.program.table.vars.keys()
+        self._rename({name: names[name] for name in inner}, recorded=True)
+        self._rename_blocks({name: names[name] for name in steps if name in names})
+
+    def _steps(self, record: Derivation) -> set[str]:
+        """Return the names of the blocks that compute the next values of a call."""
+        values = {self.program.updates.get(name) for name in record.updates}
+        ops = self.program.table.ops
+        return {op.name for op in ops if op.bodies() and not values.isdisjoint(op.binds())}
+
+    def _rename_blocks(self, names: Mapping[str, str]) -> None:
+        """Rename operators of the main block that have blocks, and record their names."""
+        if not names:
+            return
+        definition = self.program.definition
+        ops = (op.with_(name=names.get(op.name, op.name)) for op in definition.main.ops)
+        *others, last = definition.derivations
+        last = last.with_(earlier={**last.earlier, **_inverse(names)})
+        main = definition.main.with_(ops=tuple(ops))
+        startup = self.program.startup
+        self.program = self.program.like(
+            definition.with_(main=main, derivations=(*others, last))
+        )
+        self.program.startup = startup
+        self._reserve()
+
     def _repeat(self, record: Derivation) -> dict[str, str]:
         """Repeat a call; return the old names of its values by their new ones."""
         program = self.program
-        record = self._current(record)
-        for name in (*record.targets, *filter(None, record.seeds)):
-            if program.table.find_var(name) is None:
-                raise self._no_target(name, record)
         targets = [main_var(program, name) for name in record.targets]
         known = [name for name in record.inputs if program.table.find_var(name) is not None]
         inputs = [main_var(program, name) for name in known]
@@ -186,6 +241,8 @@ class _Repetition:
             if not old or new is None:
                 continue
             other = names.setdefault(new.name, old)
+            if self.now.get(new.name) == old:
+                continue
             fixed = old not in self.part.outside and new.name != old
             if fixed or other != old or list(names.values()).count(old) > 1:
                 raise GradientError(
@@ -195,36 +252,17 @@ class _Repetition:
                 )
         return {new: old for new, old in names.items() if new != old}
 
-    def _rename(self, names: Mapping[str, str]) -> None:
-        """Give values of the derived part their old names."""
+    def _rename(self, names: Mapping[str, str], *, recorded: bool) -> dict[str, str]:
+        """Rename variables, and others that have their new names; return the way back."""
         if not names:
-            return
-        definition, startup = self.program.definition, self.program.startup
-        bound = {name for body, _ in all_bodies(definition.main) for name in body.vars}
+            return {}
+        bound = {*names_bound(self.program.definition.main)}
         taken = (name for name in {*names.values()} & bound if name not in names)
         unique = self.program.table.names.unique
         names = {**names, **{name: unique(name) for name in taken}}
-
-        def of(name: str) -> str:
-            return names.get(name, name)
-
-        def of_all(values: Iterable[str]) -> tuple[str, ...]:
-            return tuple(map(of, values))
-
-        records = tuple(
-            each.with_(
-                results=of_all(each.results),
-                ends=of_all(each.ends),
-                updates={name: of(value) for name, value in each.updates.items()},
-            )
-            for each in definition.derivations
-        )
-        updates = {name: of(value) for name, value in definition.updates.items()}
-        main = relabel_body(definition.main, names)
-        changed = definition.with_(main=main, updates=updates, derivations=records)
-        self.program = self.program.like(changed)
-        self.program.startup = startup
+        self.program = renamed_program(self.program, names, recorded=recorded)
         self._reserve()
+        return _inverse(names)
 
     def _missing(self, op: Op) -> BracesError:
         table = self.program.table
@@ -234,6 +272,20 @@ class _Repetition:
             "depends on its parameter any more.",
             given=op.describe(),
         )
+
+
+def _at_the_time(record: Derivation, names: Mapping[str, str]) -> Derivation:
+    """Return a record with earlier names of what a call reads and updates."""
+    return record.with_(
+        targets=renamed(record.targets, names),
+        inputs=renamed(record.inputs, names),
+        seeds=renamed(record.seeds, names),
+        updates={names.get(n, n): value for n, value in record.updates.items()},
+    )
+
+
+def _inverse(names: Mapping[str, str]) -> dict[str, str]:
+    return {new: old for old, new in names.items()}
 
 
 def _reading(ops: Iterable[Op], names: Iterable[str]) -> list[Op]:

@@ -24,18 +24,19 @@ from braces.ir.records import (
     BLOCK as BLOCK_TYPE,
     Attr,
     Body,
-    Derivation,
     Op,
-    ProgramDef,
     VarInfo,
 )
 from braces.ir.views import LoopView, view_of
 from braces.ir.walk import (
     map_bodies,
-    names_bound,
-    relabel_body,
     rename_slots,
     with_captures,
+)
+from braces.surgery.derivations.renaming import (
+    renamed,
+    renamed_startup,
+    with_earlier_names,
 )
 from braces.surgery.edits.core.address import handles_at
 from braces.surgery.edits.core.change import EditResult
@@ -57,7 +58,8 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
     definition = program.definition
     outer = renaming.variables.get((), {})
     updates = {outer.get(n, n): outer.get(v, v) for n, v in definition.updates.items()}
-    records = (_renamed_derivation(record, outer) for record in definition.derivations)
+    all_names = renaming.operators.get((), {}) | outer
+    records = (with_earlier_names(record, all_names) for record in definition.derivations)
     main_block = renaming.block(definition.main, (), {})
     new = with_definition(
         program,
@@ -65,7 +67,7 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
             main=main_block, updates=updates, derivations=tuple(records)
         ).with_move(renaming.move),
     )
-    new.startup = program.startup.like(_renamed_startup(program.startup.definition, outer))
+    new.startup = program.startup.like(renamed_startup(program.startup.definition, outer))
     return EditResult(new, label, renames=True)
 
 
@@ -78,46 +80,6 @@ def _same_value(handle: Handle) -> Iterator[Handle]:
     if owner is not None and owner.type == BLOCK_TYPE and handle.name in owner.binds():
         assert handle.place.outer is not None
         yield variable_handle(handle.place.outer, handle.name)
-
-
-def _renamed_derivation(record: Derivation, names: Mapping[str, str]) -> Derivation:
-    """Return the record of a derivation with new names of its variables."""
-    fields = ("targets", "inputs", "seeds", "results", "states", "ends", "unread")
-    updates = {names.get(n, n): names.get(v, v) for n, v in record.updates.items()}
-    renamed = {field: _all(getattr(record, field), names) for field in fields}
-    edited = record.edited or not updates.keys().isdisjoint(names.values())
-    return record.with_(updates=updates, edited=edited, **renamed)
-
-
-def _all(names: Iterable[str], new: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(new.get(name, name) for name in names)
-
-
-def _renamed_startup(startup: ProgramDef, names: Mapping[str, str]) -> ProgramDef:
-    """Return a startup program in which persistable variables are renamed.
-
-    Its temporary values get other names where these names are taken.
-    """
-    held = {
-        n: names[n] for n, info in startup.main.vars.items() if info.persistable and n in names
-    }
-    if not held:
-        return startup
-    taken = {*names_bound(startup.main), *held.values()}
-    clashes = (taken & {*held.values()}) - held.keys() & {*names_bound(startup.main)}
-    all_names = held | {name: _free(name, taken) for name in sorted(clashes)}
-    updates = {all_names.get(n, n): all_names.get(v, v) for n, v in startup.updates.items()}
-    return startup.with_(main=relabel_body(startup.main, all_names), updates=updates)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, and take it."""
-    number, new = 0, f"{name}_init"
-    while new in taken:
-        number += 1
-        new = f"{name}_init_{number}"
-    taken.add(new)
-    return new
 
 
 @dataclass
@@ -244,8 +206,8 @@ class _Renaming:
         names = {old: new for old, new in outer.items() if old not in body.vars} | own
         infos = (_renamed(info, own) for info in body.vars.values())
         return body.with_(
-            params=_all(body.params, names),
-            results=_all(body.results, names),
+            params=renamed(body.params, names),
+            results=renamed(body.results, names),
             vars={info.name: info for info in infos},
             ops=tuple(self._op(op, chain, names) for op in body.ops),
         )
