@@ -26,7 +26,7 @@ from braces.surgery.derivations.forward_part import (
 from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
 from braces.surgery.derivations.repeated_calls import repeat_calls
 from braces.surgery.edits.core.change import EditResult
-from braces.surgery.edits.core.taken_part import taken_part
+from braces.surgery.edits.core.taken_part import require_whole, taken_part
 from braces.surgery.matches.matching import Match
 from braces.surgery.matches.pattern import Pattern
 from braces.surgery.matches.rewriting_rules import (
