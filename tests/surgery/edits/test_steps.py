@@ -316,12 +316,13 @@ def test_a_selection_of_both_parts_is_refused_by_name() -> None:
     assert len(places) == 3
     assert prog.insert_before(places, lambda x, y: (x, y)).fetches == ("loss",)
     with prog.edit() as e:
-        e.insert_after(ACT, twice, retype=True)
+        e.insert_after(ACT, lambda v: br.concat([v, v], axis=1, name="wide"), retype=True)
         with pytest.raises(
             br.ProgramError, match="the derivative does not exist here"
         ) as caught:
             e.rename({"adam/*": "opt/*"})
-        e.insert_after(ACT, lambda v: v[:, :3], retype=True)
+        e.insert_after(ACT.replace("act", "wide"), lambda v: v[:, :3], retype=True)
+    assert list(e.program.updates) == list(prog.updates)
     assert "Edit names and derivatives in another transaction" in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""Rewriting of training steps that were renamed: names stay; edited or cut: refused, never undone."""
+"""Rewriting of steps that were renamed, and keep their names; edited or cut ones are refused."""
 
 from __future__ import annotations
 

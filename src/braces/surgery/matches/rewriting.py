@@ -108,6 +108,8 @@ def rewrite_in_transaction(
     else:
         derived = DerivedPlaces.of(program) if part is None else _forward_places(part)
     rewriting = _rewriting(before, after, program, derived)
+    if exact:
+        require_whole(program, f"rewrite {rewriting.name}")
     new = _rewritten(program, rewriting)
     label = f"rewrite {rewriting.name}"
     return EditResult(new, label, readers=rewriting.renamed, report=rewriting.report())
