@@ -1,4 +1,4 @@
-"""Rewriting of steps that were renamed, and keep their names; edited or cut ones are refused."""
+"""Rewriting of steps that were renamed: names stay; edited or cut steps are refused."""
 
 from __future__ import annotations
 
