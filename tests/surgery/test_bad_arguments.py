@@ -180,6 +180,12 @@ def keyed(key: Any, value: Any) -> dict[Any, Any]:
     return {key if isinstance(key, Hashable) else str(key): value}
 
 
+def debug() -> Any:
+    """A finished session of the debugger."""
+    with PROG.debug(SCOPE, FEED, serve=False, paused=False) as run:
+        return run.finish()
+
+
 RUNS: dict[str, Callable[[Any], Any]] = {
     "prog[path]": lambda value: PROG[value],
     "in": lambda value: value in PROG,
@@ -212,6 +218,14 @@ RUNS: dict[str, Callable[[Any], Any]] = {
     "results of a block": lambda value: PROG.replace_block("layer", lambda x: value),
     "results of a patch": lambda value: PROG.patch({ACT: lambda v: value}),
     "alternative": lambda value: PROG.rewrite(lambda x: br.any_of(br.tanh, value)(x), identity),
+    "command of the debugger": lambda value: debug().go(value),
+    "path of the debugger": lambda value: debug().go("run_to", value),
+    "restart of the debugger": lambda value: debug().restart(value),
+    "breakpoint of the debugger": lambda value: debug().stop_at(value),
+    "recorded value": lambda value: debug().recording.value(value),
+    "number of a recorded value": lambda value: debug().recording.value(ACT, value),
+    "place of an edit": lambda value: PROG.replace(ACT, lambda x, *, place: place[value]),
+    "part of a match": lambda value: PROG.rewrite(tanh, lambda x, *, match: match[value]),
     "breakpoint": lambda value: PROG.debug(SCOPE, FEED, breakpoints=[value], serve=False),
 }
 """Other uses of a value."""

@@ -37,7 +37,7 @@ CALLS: list[tuple[Callable[[Any], Any], str, str]] = [
         "at=['h']",
     ),
     (lambda p: br.cut(3, at=["h"]), "expected a program for `program`, got 3", ""),
-    (lambda p: p.probe(3), "probe: invalid argument path=3", "`path` as str"),
+    (lambda p: p.probe(3), "expected a path or a handle, got 3", ""),
     (
         lambda p: p.probe(f"{INNER}/act", gradient=3),
         "expected a variable or its name for `gradient`, got 3",

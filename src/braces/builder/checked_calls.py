@@ -202,3 +202,15 @@ def checked_name(value: Any, purpose: str, fix: str | None = None) -> str:
             f"expected a variable or its name for {purpose}, got {value!r:.80}.", fix=fix
         )
     return name
+
+
+def checked_path(value: Any, fix: str | None = None) -> str:
+    """Return the path of a handle, or the path itself.
+
+    Raises:
+        ProgramError: If the value is neither.
+    """
+    path = getattr(value, "path", value)
+    if not isinstance(path, str):
+        raise ProgramError(f"expected a path or a handle, got {value!r:.80}.", fix=fix)
+    return path

@@ -8,6 +8,7 @@ from threading import Event, RLock
 from typing import Any, Self
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_path
 from braces.debugger.html.saved_run import saved_page
 from braces.debugger.recorded.recording import MEMORY_BYTES, Recording
 from braces.debugger.recorded.sites import Sites
@@ -21,6 +22,7 @@ from braces.debugger.stepped.controller import (
     Status,
     refuse_command,
 )
+from braces.define.core.attribute_kinds import coerce_argument
 from braces.dtypes import TensorType
 from braces.errors import RunError
 from braces.ir.files.atomic_write import write_atomically
@@ -156,9 +158,10 @@ class DebugSession:
             RunError: If the command is unknown.
             UnknownNameError: If the operator does not exist.
         """
+        command = coerce_argument("go", "command", "str", command)
         if command not in COMMANDS:
             raise refuse_command(command)
-        site = self.sites.operator(path) if command == "run_to" else None
+        site = self.sites.operator(checked_path(path)) if command == "run_to" else None
         self.controller.wait()
         self.controller.go(command, site)
         return self.controller.wait()
@@ -170,12 +173,13 @@ class DebugSession:
             UnknownNameError: If the operator does not exist; the message has similar paths.
             ProgramError: If the condition is invalid.
         """
-        added = self.breakpoints.parse(text)
+        added = self.breakpoints.parse(coerce_argument("stop_at", "text", "str", text))
         self.controller.touch()
         return added
 
     def restart(self, paused: bool = True) -> None:
         """Cancel the current run, and start another with the same inputs and breakpoints."""
+        paused = coerce_argument("restart", "paused", "bool", paused)
         with self._lock:
             self.controller.close()
             self.current = self.generation + 1, self._start(paused)

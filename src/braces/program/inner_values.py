@@ -6,25 +6,27 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_methods, checked_name
+from braces.builder.checked_calls import checked_methods, checked_name, checked_path
+from braces.ir.paths import current_path
 from braces.passes.autodiff.common import Named
 from braces.passes.probing.probe import Probe, probe
 from braces.runtime.patched_programs import Patched, patch_program
+from braces.surgery.handles import Handle
 
 
 @checked_methods
 class InnerValues(Builder):
     """A program whose variables of inner blocks can be given out."""
 
-    def probe(self, path: str, *, gradient: Named | None = None) -> Probe[Self]:
+    def probe(self, path: str | Handle, *, gradient: Named | None = None) -> Probe[Self]:
         """Return a program in which a variable of an inner block is one of the main block.
 
         `exe.run(prog, scope, feed, fetch=path)` fetches the same value. A probe also has the
         mask of a branch, and its value can be an operand of further operators.
 
         Args:
-            path: The path of the variable, as `loop_0/body/h`; error messages and the HTML page
-                show paths. For an operator with one output, its path.
+            path: The path of the variable, as `loop_0/body/h`, or its handle. Errors and the
+                HTML page show paths. For an operator with one output, its path.
             gradient: A loss in the main block, whose gradient by the values is built, too; see
                 `br.grad_of`.
 
@@ -60,7 +62,9 @@ class InnerValues(Builder):
             ([[1.0, 1.0], [0.0, 2.0], [0.0, 3.0]], [[True, True], [False, True], [False, True]])
         """
         loss = None if gradient is None else checked_name(gradient, "`gradient`")
-        return probe(self, path, loss)
+        if isinstance(path, Handle):
+            path = current_path(self.definition, path)
+        return probe(self, checked_path(path), loss)
 
     def patch(self, patches: Mapping[Any, Any]) -> Patched[Self]:
         """Return a program in which inner values are replaced, and the feed of their values.

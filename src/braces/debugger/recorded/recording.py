@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from braces.builder.checked_calls import checked_path
 from braces.debugger.recorded.measures import Array, Measure, as_array, histogram, measure_any
 from braces.debugger.recorded.sites import Site, Sites, VariableKey
+from braces.define.core.attribute_kinds import coerce_argument
 from braces.errors import ProgramError, UnknownNameError
 from braces.ir.views import PartitionView, view_of
 
@@ -276,7 +278,8 @@ class Recording:
         Raises:
             UnknownNameError: If the variable does not exist, or has no such value.
         """
-        variable = self.sites.variable(path)
+        variable = self.sites.variable(checked_path(path))
+        index = coerce_argument("value", "index", "int", index)
         runs = self.series(variable).runs
         is_known = -len(runs) <= index < len(runs)
         value = self.kept_value(variable, runs[index]) if is_known else None

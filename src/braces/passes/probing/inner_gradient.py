@@ -18,9 +18,9 @@ from typing import Any, Self
 
 from braces.builder.append import call, emit
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import checked_call, checked_name
+from braces.builder.checked_calls import checked_call, checked_name, checked_path
 from braces.builder.var import Var, main_var, visible_var
-from braces.errors import GradientError, ProgramError
+from braces.errors import GradientError
 from braces.ir.places import Place
 from braces.ir.records import IDENTITY, ProgramDef
 from braces.ir.views import LoopView, view_of
@@ -87,10 +87,7 @@ def grad_of(loss: Any, path: Any) -> Any:
         >>> act.tolist(), grad.tolist()
         ([2.0, 6.0], [36.0, 12.0])
     """
-    path = getattr(path, "path", path)
-    if not isinstance(path, str):
-        raise ProgramError(f"expected a path, got {path!r:.80}.", fix=_FIX)
-    return InnerGradient(checked_name(loss, "`loss`", _FIX), path)
+    return InnerGradient(checked_name(loss, "`loss`", _FIX), checked_path(path, _FIX))
 
 
 def expose_gradients(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from braces.builder.checked_calls import checked_name
 from braces.builder.user_functions import calling
 from braces.dtypes import Type
 from braces.errors import UnknownNameError, suggest
@@ -52,6 +53,7 @@ class Match:
     info: Callable[[str], VarInfo] = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
+        name = checked_name(name, "a wildcard")
         if name in self.attributes:
             return self.attributes[name]
         if name not in self.vars:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast, final
 
+from braces.builder.checked_calls import checked_name
 from braces.builder.user_functions import calling
 from braces.builder.var import Var, expose, visible_var
 from braces.dtypes import Type
@@ -34,6 +35,7 @@ class EditPlace:
 
     def __getitem__(self, name: str) -> Var:
         table = self._point.program.current
+        name = checked_name(name, "a place")
         name = self._point.names.get(name, name)
         return visible_var(self._point.program, table, table.look_up(name) or name)
 
