@@ -270,6 +270,48 @@ def test_types_may_fit_at_the_end_only(mode: str) -> None:
     agree(wide(trained(net())), trained(wide(net())), mode)
 
 
+STRUCTURES: dict[str, Callable[[br.Program], br.Program]] = {
+    "sizes": lambda p: p.retype({"x": "f32[4,5,3]", "lens": "i32[4]"}),
+    "sizes of parameters": lambda p: p.retype({"head.w": "f32[3,4]", "head.b": "f32[4]"}),
+    "recomputation": lambda p: p.wrap(["matmul_1", "head"], name="out", recompute=True),
+    "a block": lambda p: p.wrap(["matmul_1", "head"], name="out"),
+    "no block": lambda p: p.inline("encoder"),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_types_and_blocks_of_a_step_change_and_are_edited_further(name: str, mode: str) -> None:
+    edit, gelu = STRUCTURES[name], EDITS["an activation"]
+    prog = edit(trained(net()))
+    assert [str(w.type) for w in prog.parameters] == [
+        str(w.type) for w in edit(net()).parameters
+    ]
+    agree(gelu(prog), trained(gelu(edit(net()))), mode)
+    agree(edit(gelu(trained(net()))), trained(gelu(edit(net()))), mode)
+
+
+def test_a_block_that_is_recomputed_is_so_in_the_gradient() -> None:
+    def edit(prog: br.Program, recompute: bool = True) -> br.Program:
+        return prog.wrap(["head", "square"], name="out", recompute=recompute)
+
+    new, anew = edit(trained(net())), trained(edit(net()))
+    assert not br.diff(new, anew)
+    assert br.diff(new, edit(trained(net()), recompute=False))
+    with pytest.raises(br.ProgramError, match="does not record how it was differentiated"):
+        edit(br.parse(str(trained(net()))))
+
+
+def test_types_that_do_not_fit_are_refused_as_before() -> None:
+    wide = STRUCTURES["sizes of parameters"]
+    with pytest.raises(br.ShapeError, match="retype `head") as caught:
+        wide(br.parse(str(trained(net()))))
+    assert "multiply cannot broadcast" in str(caught.value)
+    prog = trained(net())
+    with pytest.raises(br.ShapeError, match=r"retype `head\.w`"):
+        prog.retype({"head.w": "f32[4,2]"})
+    assert prog["head.w"].type == net()["head.w"].type
+
+
 def test_edits_of_the_derivative_and_of_names_follow_in_a_transaction(mode: str) -> None:
     prog = descended(net())
     with prog.edit() as e:

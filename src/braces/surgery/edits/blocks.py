@@ -67,6 +67,8 @@ def wrap(program: P, at: Any, *, name: str, recompute: bool = False) -> EditResu
     """Move operators of one block into a plain block; see `Edits.wrap`."""
     handles = operators_at(program, at)
     label = f"wrap {paths_text(handles)}"
+    if recompute:
+        refuse_derived(program, handles, label, exact=False)
     place = handles[0].place
     other = next((h for h in handles if h.place is not place), None)
     if other is not None:

@@ -68,7 +68,7 @@ def rename(program: P, names: Mapping[Any, str]) -> EditResult[P]:
         ).with_move(renaming.move),
     )
     new.startup = program.startup.like(renamed_startup(program.startup.definition, outer))
-    return EditResult(new, label, renames=True)
+    return EditResult(new, label, followed=True)
 
 
 def _same_value(handle: Handle) -> Iterator[Handle]:

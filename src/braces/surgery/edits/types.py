@@ -54,7 +54,8 @@ def _retyped_program(program: P, types: Mapping[str, Type]) -> EditResult[P]:
         declared = declared.with_(main=main)
     new = with_definition(program, declared)
     new.startup = retyped_startup(program.startup, types, label)
-    return EditResult(new, label, variables=[((), name) for name in types])
+    addresses = [((), name) for name in types]
+    return EditResult(new, label, variables=addresses, followed=True)
 
 
 def with_types(definition: ProgramDef, types: Mapping[str, Type]) -> ProgramDef:

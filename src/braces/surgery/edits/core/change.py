@@ -23,7 +23,7 @@ class EditResult(Generic[P]):
         label: The edit and its place, for messages.
         variables: Variables whose types have changed.
         operators: Operators whose types must be inferred again.
-        renames: Whether the edit changes names only.
+        followed: Whether derivatives follow the edit: it changes names or types only.
         readers: Variables of the main block that readers of others read now, by the names of
             these.
         report: The report of a rewriting.
@@ -33,7 +33,7 @@ class EditResult(Generic[P]):
     label: str
     variables: Iterable[Address] = ()
     operators: Iterable[Address] = ()
-    renames: bool = False
+    followed: bool = False
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
     report: Any = None
 

@@ -50,7 +50,7 @@ class EditSession(Generic[P]):
         }
         inference = Inference(change.variables, {*change.operators, *unfit})
         definition = inference.run(change.program.definition)
-        if not change.renames:
+        if not change.followed:
             definition = check_derivations(version.program, definition)
         program = with_definition(change.program, definition)
         separate_startup(program, version.program)
@@ -72,10 +72,22 @@ class EditSession(Generic[P]):
     def finish(self) -> P:
         """Return the program after verification.
 
+        A derivative that does not fit is built again.
+
         Raises:
             BracesError: If an operator does not fit its operands; the message names it and the
                 edit that changed them.
         """
+        try:
+            return self._verified()
+        except BracesError:
+            version = self._version
+            self._version = version.forward()
+            if self._version is version:
+                raise
+            return self._verified()
+
+    def _verified(self) -> P:
         main = Place.main(self._version.program.definition)
         for at, (label, error) in self._unfit.items():
             located = locate_again(main, (OPERATOR, *at))

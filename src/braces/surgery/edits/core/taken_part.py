@@ -82,9 +82,19 @@ class Version(Generic[P]):
             ProgramError: If the derivative cannot be built again.
         """
         try:
-            part = forward_part(self.program)
+            return self._forward()
         except NotRepeatableError as reason:
             raise refusal.because(str(reason)) from None
+
+    def forward(self) -> Version[P]:
+        """Return the forward part of a whole program; the same version if there is none."""
+        try:
+            return self if self.part is not None else self._forward()
+        except NotRepeatableError:
+            return self
+
+    def _forward(self) -> Version[P]:
+        part = forward_part(self.program)
         return Version(part.program, part).marked()
 
     def restored(self) -> Version[P]:
