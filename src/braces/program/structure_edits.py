@@ -172,13 +172,13 @@ class StructureEdits:
         name: str,
         outputs: Mapping[str, Any] | None = None,
         at: At | None = None,
+        share: bool = False,
         retype: bool = False,
         exact: bool = False,
     ) -> Self:
         """Insert the operators of another program as a plain block.
 
-        The block is built as by `br.call`: parameters and states are named `NAME/...`, and one
-        that this program has already, with the same type, is shared.
+        The block is built as by `br.call`: parameters and states are named `NAME/...`.
 
         Args:
             other: The other program; not modified.
@@ -189,6 +189,8 @@ class StructureEdits:
                 instead. By default its results become further results of this program.
             at: The operator before which the block is inserted; by default it is inserted after
                 all inputs, and after the variables of `outputs`.
+            share: Whether a parameter or state of this name and type, as from an earlier splice
+                of the same name, is shared.
             retype: Whether the types of the new values may differ, as for `insert_after`.
             exact: Whether the new values are equal, as for `insert_after`.
 
@@ -196,8 +198,8 @@ class StructureEdits:
             The new program; in a transaction, the transaction.
 
         Raises:
-            DuplicateNameError: If this program has another variable with the name of a feed or
-                of a parameter.
+            DuplicateNameError: If this program has another variable with the name of a feed, or
+                a parameter or state of this name that is not shared.
             ProgramError: If an operator reads a replaced variable before the block.
             BracesError: As for `insert_after` and `br.call`.
 
@@ -213,7 +215,15 @@ class StructureEdits:
         """
         return self._edited(
             lambda p: splicing.splice(
-                p, other, inputs, name=name, outputs=outputs, at=at, retype=retype, exact=exact
+                p,
+                other,
+                inputs,
+                name=name,
+                outputs=outputs,
+                at=at,
+                share=share,
+                retype=retype,
+                exact=exact,
             )
         )
 

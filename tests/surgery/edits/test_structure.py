@@ -181,7 +181,13 @@ def test_results_feeds_and_shared_parameters() -> None:
     new = prog.splice(other, name="probe")
     assert new.feeds == ("x", "lens", "h")
     assert new.fetches == ("loss", "probe/up")
-    shared = new.splice(other, {"h": "switch_0"}, name="probe", outputs={"up": "switch_0"})
+    where: Any = {"name": "probe", "outputs": {"up": "switch_0"}}
+    with pytest.raises(br.DuplicateNameError) as caught:
+        new.splice(other, {"h": "switch_0"}, **where)
+    for part in ("parameter `probe/down.w`", "read by `probe/body/probe/", "share=True"):
+        assert part in str(caught.value), part
+    assert "`down.w` of the spliced program, read by `matmul_0`" in str(caught.value)
+    shared = new.splice(other, {"h": "switch_0"}, share=True, **where)
     assert len(shared.parameters) == len(new.parameters)
     with br.Program() as filters:
         filters.give(br.relu(br.data("image", ["b", "t", 4]), name="clean"))
@@ -217,8 +223,27 @@ def test_programs_that_do_not_fit() -> None:
     with br.Program() as host:
         br.parameter("s/down.w", [3])
         host.give(br.data("z", ["n", 6]) * 1.0)
-    with pytest.raises(br.DuplicateNameError, match="duplicate name `s/down"):
-        host.splice(other, {"h": "z"}, name="s")
+    for share in (False, True):
+        with pytest.raises(br.DuplicateNameError, match="duplicate name `s/down"):
+            host.splice(other, {"h": "z"}, name="s", share=share)
+
+
+def test_parameters_of_the_own_block_of_that_name_are_not_shared_silently() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 6])
+        with br.block("enc"):
+            y = br.fc(x, 2, name="down")
+        prog.give(br.sum(y, name="loss").name)
+    with (
+        pytest.raises(br.DuplicateNameError, match=r"`enc/body/enc/matmul_0`"),
+        prog.edit() as e,
+    ):
+        e.splice(adapter(), {"h": "x"}, name="enc")
+    assert e.program is prog
+    with prog.edit() as e:
+        e.splice(adapter(), {"h": "x"}, name="enc", share=True)
+    assert [w.name for w in e.program.parameters][:2] == ["enc/down.w", "enc/down.b"]
+    assert len(e.program.parameters) == 4
 
 
 # ---- freeze and cast -------------------------------------------------------------------------

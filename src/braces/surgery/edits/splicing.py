@@ -27,7 +27,7 @@ from braces.errors import (
 )
 from braces.frontend.control.calls.program_call import call
 from braces.frontend.core.pytree import tree_leaves
-from braces.ir.places import Chain
+from braces.ir.places import Chain, Place
 from braces.ir.records import DATA, Op, VarInfo
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.surgery.edits.core.address import handles_at, operators_at
@@ -49,6 +49,7 @@ def splice(
     name: str,
     outputs: Mapping[str, Any] | None = None,
     at: Any = None,
+    share: bool = False,
     retype: bool = False,
     exact: bool = False,
 ) -> EditResult[P]:
@@ -63,7 +64,7 @@ def splice(
     feeds = {feed: _variable(program, at_) for feed, at_ in (inputs or {}).items()}
     replaced = {result: _variable(program, at_) for result, at_ in (outputs or {}).items()}
     refuse_derived(program, affected_by(replaced.values()), label, exact)
-    splicing = _Splicing(other, name, label, feeds, replaced, retype)
+    splicing = _Splicing(other, name, label, feeds, replaced, share, retype)
     position = operators_at(program, at)[0] if at is not None else None
     new = splicing.apply(program, position)
     return EditResult(new, label, splicing.walk.variables, readers=splicing.walk.readers)
@@ -95,8 +96,10 @@ class _Splicing:
         label: The edit, for messages.
         inputs: The variables of its feeds.
         outputs: The variables whose readers read its results.
+        share: Whether parameters that the program has already are shared.
         retype: Whether the types of results may differ.
         results: Names of the results after the walk.
+        program: The program in which it is inserted.
     """
 
     other: Builder
@@ -104,9 +107,11 @@ class _Splicing:
     label: str
     inputs: Mapping[str, Handle]
     outputs: Mapping[str, Handle]
+    share: bool
     retype: bool
     results: list[str] = field(default_factory=list[str])
     walk: EditWalk = field(default_factory=lambda: EditWalk("", {}))
+    program: Builder = field(default_factory=Builder)
 
     def apply(self, program: P, position: Handle | None) -> P:
         """Return the program with the block."""
@@ -127,6 +132,7 @@ class _Splicing:
                 at=self.label,
                 fix='Pass the values that they replace: outputs={"y": "loop_0/body/act"}.',
             )
+        self.program = program
         new = self.walk.apply(program)
         return new if self.outputs else _with_results(new, self.results)
 
@@ -192,7 +198,8 @@ class _Splicing:
 
     def _build(self, point: InsertionPoint) -> dict[str, str]:
         """Build the block; return the results by the names that they replace."""
-        with point.building():
+        with point.building() as table:
+            known = {info.name for info in point.program.persistable_infos}
             values = {feed: point.var(self._now(point, h)) for feed, h in self.inputs.items()}
             values |= self._new_feeds(point)
             try:
@@ -202,6 +209,8 @@ class _Splicing:
             except BracesError as error:
                 error.at = f"{self.label}: {error.at}" if error.at else self.label
                 raise
+            if not self.share:
+                self._refuse_shared(point, table.ops[-1:], known)
         results = dict(zip(self._names, tree_leaves(built), strict=True))
         self.results = [var.name for var in results.values()]
         return self._replaced(point, results)
@@ -237,6 +246,28 @@ class _Splicing:
             variables[name] = var_of(point.program, table, name)
         return variables
 
+    def _refuse_shared(
+        self, point: InsertionPoint, blocks: Sequence[Op], known: set[str]
+    ) -> None:
+        """Refuse parameters and states that the program had before.
+
+        Raises:
+            DuplicateNameError: If there is one; the message names the readers of both.
+        """
+        prefix = f"{point.table.prefixed(self.name)}/"
+        read = (name for block in blocks for name in block.captures())
+        name = next((n for n in read if n in known and n.startswith(prefix)), None)
+        if name is None:
+            return
+        info, inner = point.info(name), name.removeprefix(prefix)
+        raise DuplicateNameError(
+            f"duplicate {info.kind} `{name}`: this program has one of this name already.",
+            at=self.label,
+            given=f"{info.type}, read by {_readers(self.program, name)}; and `{inner}` of the "
+            f"spliced program, read by {_readers(self.other, inner)}",
+            fix="Choose another name=, or pass share=True to use it for both.",
+        )
+
     def _clash(self, existing: VarInfo, info: VarInfo) -> DuplicateNameError:
         return DuplicateNameError(
             f"the feed `{info.name}` of the spliced program has the name of another variable.",
@@ -267,6 +298,12 @@ class _Splicing:
                     at=self.label,
                     fix=suggest(name, known),
                 )
+
+
+def _readers(program: Builder, name: str) -> str:
+    """Return the paths of the operators that read a variable, for messages."""
+    users = Place.main(program.definition).users(name)
+    return ", ".join(f"`{place.path_of(op.name)}`" for place, op in users[:2]) or "no operator"
 
 
 def _with_results(program: P, names: Sequence[str]) -> P:
