@@ -120,6 +120,44 @@ def test_two_values_one_of_which_depends_on_the_other() -> None:
     first, rest = br.cut(br.parse(text), at=["b", "a"])
     assert (first.fetches, set(rest.feeds)) == (("b", "a"), {"a", "b"})
     assert [op.name for op in rest.definition.main.ops] == ["c"]
+    first, rest = br.cut(br.parse(text.replace("(x=a, y=b)", "(x=b, y=b)")), at=["b", "a"])
+    values = br.Executor().run(first, br.Scope(), {"x": np.ones(3, "float32")})
+    feed = dict(zip(first.fetches, values, strict=True))  # `a` is declared, and not read
+    np.testing.assert_allclose(
+        br.Executor().run(rest, br.Scope(), feed)[0], 2 * np.exp(np.tanh(1.0)), rtol=1e-6
+    )
+
+
+@pytest.mark.unoptimized
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("recompute", [False, True])
+def test_values_in_nested_plain_blocks_beside_others(mode: str, recompute: bool) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", "t", 4])
+        with br.block("net"), br.block("enc", recompute=recompute):
+            z = br.tanh(br.fc(x, 6, name="fc"), name="z")
+            z = br.multiply(z, z, name="square")
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            row, h = net.add_input(z, axis=1), net.add_memory(shape=[6], batch_like=x)
+            h.update(br.tanh(row + br.fc(h.pre(1), 6, name="cell")))
+        loss = br.mean(rnn.final(h)) + br.mean(z, name="mean")
+        prog.give(loss.name)
+        br.optimizer.sgd(0.1).minimize(loss)
+    inner = [h.path for h in prog.find(name="*enc/z", kind="variables") if h.chain]
+    assert len(inner) == 1 + recompute
+    exe = br.Executor(mode=mode)
+    for at in ([inner[0], "loop_0.final"], ["loop_0.final", inner[-1]], [*inner, "mean"]):
+        first, rest = br.cut(prog, at=at)
+        assert len(first.fetches) == len(at)
+        whole, split = exe.init(prog, seed=0), exe.init(prog, seed=0)
+        for _ in range(2):
+            (wanted,) = exe.run(prog, whole, {"x": FEED["x"]})
+            np.testing.assert_allclose(both(exe, (first, rest), split), [wanted], rtol=1e-5)
+        for name in prog.updates:
+            np.testing.assert_allclose(split[name], whole[name], atol=1e-6, err_msg=name)
+    recut = br.cut(prog.rename({inner[0]: "net/enc/renamed"}), at=prog[inner[0]])
+    assert recut[0].fetches != ()
 
 
 @pytest.mark.parametrize(

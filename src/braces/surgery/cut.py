@@ -13,7 +13,6 @@ then of `rest` has the results and the next values of a run of the whole program
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from braces.builder.builder import Builder
@@ -28,12 +27,13 @@ from braces.ir.paths import (
     Located,
     everything,
     find_path,
+    follow,
     unknown_path,
+    variable_at,
 )
 from braces.ir.places import Place
 from braces.ir.plain_blocks.inlining import ambiguous_in, inline_block
 from braces.ir.records import BLOCK, DATA, PARAMETER, STATE, VALUE, Body, Op, ProgramDef
-from braces.ir.views import BlockView
 from braces.ir.walk import ancestors, names_bound, producers, rename_slots
 from braces.passes.cleanup.prune import (
     target_names,
@@ -62,7 +62,7 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
 
         first, rest = br.cut(prog, at=["h"])
         values = exe.run(first, scope, feed)
-        exe.run(rest, scope, {**feed, **dict(zip(first.fetches, values))})
+        exe.run(rest, scope, dict(zip(first.fetches, values)))
 
     Each update is in one of the parts, so that a run of both in this order has the results and
     the next values of the whole program. Random draws are equal too.
@@ -76,7 +76,7 @@ def cut(program: P, at: Any, fetch: Any = None, *, kind: str = DATA) -> tuple[P,
         kind: `"data"`, `"parameter"` or `"state"`.
 
     Returns:
-        The two programs. Data that `rest` does not read is not declared in it.
+        The two programs. Data of the program is declared only in the parts that read it.
 
     Raises:
         ProgramError: If a value is in a loop or branch, is a list, or is not computed; if the
@@ -176,7 +176,16 @@ def _split(
     in_rest = {name: value for name, value in fetched.updates.items() if name in after}
     in_first = {name: value for name, value in whole.updates.items() if name in kept - after}
     first = with_results(whole, names).with_(updates=in_first)
-    return without_dead_code(first), without_dead_code(fetched.with_(updates=in_rest))
+    rest = without_dead_code(fetched.with_(updates=in_rest))
+    return without_dead_code(first), _with_unread(
+        rest, fetched, names
+    ) if kind == DATA else rest
+
+
+def _with_unread(rest: ProgramDef, fetched: ProgramDef, names: Sequence[str]) -> ProgramDef:
+    """Return the rest with the values of the cut as data that it does not read."""
+    unread = {name: fetched.main.vars[name] for name in names if name not in rest.main.vars}
+    return rest.with_(main=rest.main.with_(vars={**rest.main.vars, **unread}))
 
 
 def _declared(whole: ProgramDef, names: Sequence[str], kind: str) -> ProgramDef:
@@ -229,21 +238,6 @@ def _updated_after(rest: ProgramDef, names: Sequence[str], kept: set[str]) -> se
 # ---- places ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ValuePlace:
-    """The place of a value.
-
-    Attributes:
-        owners: The operators around it, the outermost first.
-        name: Its name in its block.
-        path: Its path.
-    """
-
-    owners: tuple[Op, ...]
-    name: str
-    path: str
-
-
 def _with_main_values(whole: ProgramDef, paths: Sequence[str]) -> tuple[ProgramDef, list[str]]:
     """Return a program in which values are in the main block, and their names there.
 
@@ -251,17 +245,15 @@ def _with_main_values(whole: ProgramDef, paths: Sequence[str]) -> tuple[ProgramD
         ProgramError: If a value is in a loop or a branch.
         UnknownNameError: If a value does not exist.
     """
-    names = list[str]()
-    for path in paths:
-        place = _find(whole, path)
-        _refuse_constructs(place)
-        name = _outer_name(place)
-        if place.owners:
-            whole = _inline(whole, {op.name for op in place.owners})
-        names.append(name)
-    while blocks := _blocks_that_bind(whole.main, names):
-        whole = _inline(whole, blocks)
-    return whole, names
+    places = [_find(whole, path) for path in paths]
+    owners = {owner.name for place in places for owner in _plain_blocks_around(place)}
+    inlined = _inline(whole, owners) if owners else whole
+    while True:
+        names = [_name_in_main(inlined, place) for place in places]
+        blocks = _blocks_that_bind(inlined.main, names)
+        if not blocks:
+            return inlined, list(dict.fromkeys(names))
+        inlined = _inline(inlined, blocks)
 
 
 def _blocks_that_bind(main: Body, names: Iterable[str]) -> set[str]:
@@ -272,26 +264,31 @@ def _blocks_that_bind(main: Body, names: Iterable[str]) -> set[str]:
     }
 
 
-def _refuse_constructs(place: ValuePlace) -> None:
-    for owner in place.owners:
+def _plain_blocks_around(value: Located) -> list[Op]:
+    """Return the operators around a value.
+
+    Raises:
+        ProgramError: If an operator around it is a loop or a branch.
+    """
+    owners = [owner for _, owner, _ in value.place.around()]
+    for owner in reversed(owners):
         if owner.type != BLOCK:
             what = _CONSTRUCTS.get(owner.type, owner.type)
             raise ProgramError(
-                f"cannot cut a program inside the {what} `{owner.name}`: `{place.path}` is "
+                f"cannot cut a program inside the {what} `{owner.name}`: `{value.path}` is "
                 "not a value of the main block.",
                 at=owner.describe(),
                 fix=f"Cut before `{owner.name}`, or at one of its outputs: "
                 f"{', '.join(f'`{name}`' for name in owner.binds()) or 'it has none'}.",
             )
+    return owners
 
 
-def _outer_name(place: ValuePlace) -> str:
-    """Return the name of a value of plain blocks in the main block, after inlining."""
-    name = place.name
-    for owner in reversed(place.owners):
-        outputs = BlockView.of(owner).outputs
-        name = next((out.name for out in outputs if out.results[0] == name), name)
-    return name
+def _name_in_main(inlined: ProgramDef, value: Located) -> str:
+    """Return the name of a value in the main block, after inlining."""
+    located = follow(inlined, value)
+    assert located is not None
+    return located.name
 
 
 def _inline(whole: ProgramDef, blocks: set[str]) -> ProgramDef:
@@ -308,24 +305,23 @@ def _inline(whole: ProgramDef, blocks: set[str]) -> ProgramDef:
     return rewrite(whole, rule)
 
 
-def _find(whole: ProgramDef, path: str) -> ValuePlace:
-    """Return the place of a value from its path or name; in plain blocks, a name suffices."""
+def _find(whole: ProgramDef, path: str) -> Located:
+    """Return the value of a path or name; in plain blocks, a name suffices."""
     located = find_path(whole, path, VARIABLE) or find_path(whole, path, OPERATOR)
     if located is not None:
-        return _value_place(located)
+        return _value(located)
     main = Place.main(whole)
-    same = [_value_place(place) for place in everything(main, VARIABLE) if place.name == path]
-    if same and all(op.type == BLOCK for op in same[0].owners):
-        return same[0]
+    same = [place for place in everything(main, VARIABLE) if place.name == path]
+    plain = [v for v in same if all(op.type == BLOCK for _, op, _ in v.place.around())]
+    if plain:
+        return plain[0]
     if same:
-        _refuse_constructs(same[0])
+        _plain_blocks_around(same[0])
     raise unknown_path(main, path, VARIABLE)
 
 
-def _value_place(located: Located) -> ValuePlace:
-    """Return the place of a variable, or of the first output of an operator."""
-    owners = [owner for _, owner, _ in located.place.around()][::-1]
-    content, name = located.content, located.name
-    if isinstance(content, Op):
-        name = next(content.binds(), name)
-    return ValuePlace(tuple(owners), name, located.place.path_of(name))
+def _value(located: Located) -> Located:
+    """Return a variable, or the first output of an operator."""
+    content = located.content
+    name = next(content.binds(), None) if isinstance(content, Op) else None
+    return located if name is None else variable_at(located.place, name)
