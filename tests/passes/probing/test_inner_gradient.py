@@ -294,5 +294,5 @@ def test_other_gradients_are_refused(
 
 
 def test_arguments_of_another_type_are_refused() -> None:
-    with pytest.raises(br.ProgramError, match="expected a path, got 3"):
+    with pytest.raises(br.ProgramError, match="expected a path or a handle, got 3"):
         br.grad_of("loss", 3)
