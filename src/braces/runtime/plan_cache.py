@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, ref
 from numpy import ndarray
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import located_call
 from braces.builder.var import Var
 from braces.errors import FeedError
 from braces.lower.sharding.sharding import Placement
@@ -101,14 +102,16 @@ class PlanCache:
         if program.origin is not None:
             program = self.evaluations.fitted(program, feed)
         if patch is not None:
-            program, feed = self._patched.find(program, feed, patch, names)
+            with located_call("run"):
+                program, feed = self._patched.find(program, feed, patch, names)
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None
         if first is None:  # a plan that runs repeatedly stays the latest used
             if (placement := self._devices.placement) is not None:
                 check_layout(placement.layout, program.definition.main, scope)
-            first = self._planned(program, key)
+            with located_call("run"):
+                first = self._planned(program, key)
         feed = {} if feed is None else feed
         feeds = convert_feeds(first.plan, feed, self._devices.placement)
         if not first.plan.answers:
