@@ -254,6 +254,17 @@ class ParseError(FileFormatError, SyntaxError):
     """A text that is not a program; the message marks the position with a caret."""
 
 
+def short_text(value: object) -> str:
+    """Return the representation of a value on one line of at most 80 characters.
+
+    Example:
+        >>> short_text("a" * 100)[-3:], short_text([1, 2])
+        ('aa…', '[1, 2]')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def array_fix(error: Exception, otherwise: str) -> str:
     """Return the fix if NumPy cannot convert an object, such as a tensor of another library.
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from braces.builder.source_line import add_user_line, with_user_line
-from braces.errors import BracesError, IndexRangeError, ProgramError
+from braces.builder.source_line import add_user_line, user_line, with_user_line
+from braces.errors import BracesError, IndexRangeError, ProgramError, short_text
 from braces.report import count_text
 
 P = ParamSpec("P")
@@ -142,7 +142,7 @@ def _check(name: str, kind: Kind, value: Any) -> None:
     """
     if not kind.accepts(value):
         raise ProgramError(
-            f"expected {kind.words} for `{name}`, got {value!r:.80}.",
+            f"expected {kind.words} for `{name}`, got {short_text(value)}.",
             fix=f"Pass {name}={EXAMPLES[name]}." if name in EXAMPLES else None,
         )
 
@@ -161,9 +161,11 @@ def checked_item(items: Sequence[T], index: int, noun: str) -> T:
         return items[index]
     except IndexError:
         count = count_text(len(items), noun)
-        raise IndexRangeError(f"index {index} is out of range for {count}.") from None
+        at = user_line()
+        raise IndexRangeError(f"index {index} is out of range for {count}.", at=at) from None
     except TypeError:
-        raise ProgramError(f"expected an integer or a slice, got {index!r:.80}.") from None
+        problem = f"expected an integer or a slice, got {short_text(index)}."
+        raise ProgramError(problem, at=user_line()) from None
 
 
 def checked_elements(value: Any, cls: type[T], purpose: str, fix: str) -> list[T]:
@@ -174,7 +176,8 @@ def checked_elements(value: Any, cls: type[T], purpose: str, fix: str) -> list[T
     """
     elements = [value] if isinstance(value, cls) else elements_of(value)
     if elements is None or not all(isinstance(element, cls) for element in elements):
-        raise ProgramError(f"expected {purpose}, got {value!r:.80}.", fix=fix)
+        problem = f"expected {purpose}, got {short_text(value)}."
+        raise ProgramError(problem, at=user_line(), fix=fix)
     return elements
 
 
@@ -199,7 +202,7 @@ def checked_name(value: Any, purpose: str, fix: str | None = None) -> str:
     name = value if isinstance(value, str) else getattr(value, "name", None)
     if not isinstance(name, str) or isinstance(value, type):
         raise ProgramError(
-            f"expected a variable or its name for {purpose}, got {value!r:.80}.", fix=fix
+            f"expected a variable or its name for {purpose}, got {short_text(value)}.", fix=fix
         )
     return name
 
@@ -212,5 +215,5 @@ def checked_path(value: Any, fix: str | None = None) -> str:
     """
     path = getattr(value, "path", value)
     if not isinstance(path, str):
-        raise ProgramError(f"expected a path or a handle, got {value!r:.80}.", fix=fix)
+        raise ProgramError(f"expected a path or a handle, got {short_text(value)}.", fix=fix)
     return path

@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import dtype_of
-from braces.errors import ProgramError
+from braces.errors import ProgramError, short_text
 from braces.ir.records import Body, Literal
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
@@ -59,7 +59,7 @@ attribute, `training: Training` is set to false by the inference form.
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"expected an integer, got {value!r}")
+        raise TypeError(f"expected an integer, got {short_text(value)}")
     if not SMALLEST_INT <= value <= LARGEST_INT:
         raise ValueError(f"expected an integer from {SMALLEST_INT} to {LARGEST_INT}")
     return int(value)
@@ -67,7 +67,7 @@ def _integer(value: Any) -> int:
 
 def _real(value: Any) -> float:
     if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
-        raise TypeError(f"expected a real number, got {value!r}")
+        raise TypeError(f"expected a real number, got {short_text(value)}")
     try:
         real = float(value)  # pyright: ignore[reportArgumentType]
     except OverflowError:
@@ -95,13 +95,13 @@ def _has_64_bits(value: float) -> bool:
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"expected True or False, got {value!r}")
+        raise TypeError(f"expected True or False, got {short_text(value)}")
     return bool(value)
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r}")
+        raise TypeError(f"expected a string, got {short_text(value)}")
     return value
 
 
@@ -239,7 +239,7 @@ def coerce_argument(what: str, name: str, kind: str, value: Any) -> Any:
         return normalise(kind, value)
     except (TypeError, ValueError) as error:
         raise ProgramError(
-            f"{what}: invalid argument {name}={value!r:.80}.",
+            f"{what}: invalid argument {name}={short_text(value)}.",
             given=str(error),
             fix=f"Pass `{name}` as {kind}.",
         ) from None

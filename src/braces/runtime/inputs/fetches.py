@@ -8,9 +8,10 @@ from operator import itemgetter
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.builder.checked_calls import elements_of
+from braces.builder.checked_calls import elements_of, located_call
+from braces.builder.source_line import user_line
 from braces.builder.var import Var
-from braces.errors import ProgramError
+from braces.errors import ProgramError, short_text
 from braces.ir.paths import current_path
 from braces.ir.places import Place
 from braces.ir.records import VarInfo
@@ -52,10 +53,12 @@ def _fetch_name(program: Builder | None, fetch: Any) -> str:
         if (path := _path_of(fetch)) is not None:
             if program is None or not hasattr(fetch, "place"):
                 return path
-            return current_path(program.definition, fetch)
+            with located_call("fetch"):
+                return current_path(program.definition, fetch)
         holds_one = isinstance(getattr(fetch, "value", None), Var)  # as a metric does
         raise ProgramError(
-            f"expected a variable or its name as fetch, got {fetch!r:.80}.",
+            f"expected a variable or its name as fetch, got {short_text(fetch)}.",
+            at=user_line(),
             fix="Fetch its variable: `.value`."
             if holds_one
             else "Fetch variables or their names.",
@@ -63,6 +66,7 @@ def _fetch_name(program: Builder | None, fetch: Any) -> str:
     if fetch.table.outside is not fetch.program.table:
         raise ProgramError(
             f"`{fetch.name}` is a variable of an inner block, so it has many values or none.",
+            at=user_line(),
             fix=f"Fetch its values by path: {_path_text(fetch)}; or return it with add_output.",
         )
     return fetch.name

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from braces.builder.builder import Builder
 from braces.builder.checked_calls import elements_of
 from braces.builder.var import Var
-from braces.errors import ProgramError, UnknownNameError
+from braces.errors import ProgramError, UnknownNameError, short_text
 from braces.ir.paths import BLOCK, VARIABLE
 from braces.ir.places import Place
 from braces.surgery.edits.core.taken_part import (
@@ -68,7 +68,7 @@ def _each(main: Place, at: Any, kinds: tuple[str, ...]) -> Iterator[Handle]:
             yield from _each(main, item, kinds)
     else:
         raise ProgramError(
-            f"expected a path, a handle or a selection, got {at!r:.80}.",
+            f"expected a path, a handle or a selection, got {short_text(at)}.",
             fix='Pass the path of an operator: "loop_0/body/act".',
         )
 
