@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, final
 
 from braces.builder.checked_calls import checked_call, checked_methods
+from braces.builder.source_line import user_line
 from braces.errors import ProgramError
 from braces.program.operator_edits import OperatorEdits
 from braces.program.searchable import Searchable
@@ -44,7 +45,9 @@ class Transaction(OperatorEdits, StructureEdits):
     def __enter__(self) -> Self:
         if self._session is not None:
             raise ProgramError(
-                "the transaction has begun already.", fix="Begin another: prog.edit()."
+                "the transaction has begun already.",
+                at=user_line(),
+                fix="Begin another: prog.edit().",
             )
         self._session = EditSession(self._result)
         self._open = True
