@@ -54,6 +54,26 @@ def test_a_block_learns_sizes_from_the_values_it_is_sent_with(one: br.remote.Wor
         one.run({"x": [3.0]}, "z")
 
 
+def test_inner_values_and_their_gradients_are_fetched(
+    server: br.remote.Server, mode: str
+) -> None:
+    with br.Program() as program:
+        x, rnn = br.data("x", ["t", 3]), br.create_rnn()
+        with rnn.stepnet() as step:
+            h = step.add_memory(init=br.zeros([3]))
+            h.update(br.tanh(h.pre(1) + step.add_input(x), name="act"))
+        loss = br.sum(rnn.final(h) ** 2, name="loss")
+    path, feed = "loop_0/body/act", {"x": np.linspace(-1, 1, 12).reshape(4, 3).astype("f")}
+    fetch = [loss, path, br.grad_of(loss, path)]
+    with connected(server, mode=mode) as one:
+        one.load(program)
+        same(one.run(feed, fetch), br.Executor(mode).run(program, br.Scope(), feed, fetch))
+        named = one.run(feed, {"slope": br.grad_of("loss", path)})
+        assert named["slope"].shape == (4, 3)
+        with pytest.raises(br.UnknownNameError, match="lost"):
+            one.run(feed, br.grad_of("lost", path))
+
+
 def test_draws_are_those_of_runs_in_the_scope(one: br.remote.Worker) -> None:
     program, drawn, scope = drawing()
     one.load(program, scope)

@@ -21,7 +21,7 @@ from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.protocol.messages import LOAD, RUN, Message
-from braces.remote.serving.session import DRAWN_FROM, PROGRAM
+from braces.remote.serving.session import DRAWN_FROM, PROGRAM, fetch_record
 from braces.runtime.inputs.feeds import check_names, check_shape, convert_feed
 from braces.runtime.inputs.persistables import check_states, read_states, seed_random_states
 from braces.runtime.plan.plan import declared_data
@@ -96,7 +96,8 @@ class Package:
         arrays = self._fed({} if feed is None else feed)
         if timeout_s is not None:
             validate_seconds(timeout_s)
-        return Message(RUN, {"fetch": list(names), "timeout_s": timeout_s}, arrays)
+        fetches = [fetch_record(name) for name in names]
+        return Message(RUN, {"fetch": fetches, "timeout_s": timeout_s}, arrays)
 
     def drawing(self, request: Message, run: int, seed: int | None = None) -> Message:
         """Add the random state of a run to its request; see `state`."""

@@ -32,7 +32,7 @@ from braces.runtime.monitoring.stats import Stats
 from braces.runtime.plan.plan import declared_data
 from braces.runtime.plan_cache import BACKENDS, PASSES, PlanCache, convert_feeds
 from braces.runtime.prefetch import Feeds, check_prefetch_count, prepare_batch
-from braces.runtime.profiling.measure import ProfileTask, check_count, profile_runs
+from braces.runtime.profiling.measure import ProfileTask, profile_runs
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 
@@ -413,6 +413,7 @@ class Executor(Hinted):
         feed: Mapping[str, Any] | None = None,
         fetch: Any = None,
         *,
+        patch: Mapping[Any, Any] | None = None,
         runs: int = 10,
         warmup: int = 1,
         seed: int | None = None,
@@ -436,6 +437,7 @@ class Executor(Hinted):
             scope: The scope of persistable variables.
             feed: As for `run`; its conversion in each run is measured, too.
             fetch: As for `run`.
+            patch: As for `run`.
             runs: The number of measured runs; from 1.
             warmup: The number of runs before these. Interpretation compiles operators in the
                 first run.
@@ -466,9 +468,8 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
-        check_count("runs", runs, 1)
-        check_count("warmup", warmup, 0)
         names, shape_up = read_fetch(fetch, program)
+        program, feed = self._plans.patched(program, feed, patch, names, "profile")
         task = ProfileTask(
             mode=self.mode,
             backend=BACKENDS[self.mode],

@@ -102,8 +102,7 @@ class PlanCache:
         if program.origin is not None:
             program = self.evaluations.fitted(program, feed)
         if patch is not None:
-            with located_call("run"):
-                program, feed = self._patched.find(program, feed, patch, names)
+            program, feed = self.patched(program, feed, patch, names, "run")
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None
@@ -117,6 +116,19 @@ class PlanCache:
         if not first.plan.answers:
             return first, feeds
         return self._fitted(first, program, scope, feed, feeds, key)
+
+    def patched(
+        self, program: Builder, feed: Any, patch: Any, names: tuple[str, ...], call: str
+    ) -> tuple[Builder, Any]:
+        """Return the patched program, and the feed with the data of patches, if there are any.
+
+        Raises:
+            BracesError: If a patch is invalid, or its place was differentiated.
+        """
+        if patch is None:
+            return program, feed
+        with located_call(call):
+            return self._patched.find(program, feed, patch, names)
 
     def _fitted(
         self,

@@ -56,6 +56,21 @@ def test_profiles_and_comparisons_take_inner_values() -> None:
     assert not br.compare_values(prog, prog, scope, {"x": X}, fetch=ACT)
 
 
+def test_profiles_take_patches(mode: str) -> None:
+    prog, exe = br.prune(trained(), ["loss"]), br.Executor(mode=mode)
+    scope = exe.init(prog)
+    for patch in ({ACT: br.patch(5.0, trips=0)}, {ACT: lambda v: v + 1.0}, {}):
+        profile = exe.profile(prog, scope, {"x": X}, ["loss", ACT], patch=patch, runs=2)
+        wanted = exe.run(prog, scope, {"x": X}, ["loss", ACT], patch=patch)
+        for found, value in zip(profile.fetches, wanted, strict=True):
+            np.testing.assert_allclose(found, value)
+        assert sum(row.calls for row in profile.rows() if row.name == "loss") in (0, 2)
+    with pytest.raises(br.UnknownNameError, match="lost"):
+        exe.profile(prog, scope, {"x": X}, "loss", patch={"lost": 1.0})
+    with pytest.raises(br.ProgramError, match="derivative of `loss`"):
+        exe.profile(trained(), scope, {"x": X}, "loss", patch={ACT: 1.0})
+
+
 @pytest.mark.parametrize("name", ["act", ACT])
 def test_functions_of_the_main_block_name_the_probe(name: str) -> None:
     prog = trained()

@@ -9,6 +9,7 @@
     values                                                 done: persistable values
                                                            error, in place of done
 
+A fetch is a name or path, or a list of two: the loss and the path of a gradient.
 Requests and answers alternate. A message contains no code, and nothing is unpickled.
 """
 

@@ -10,6 +10,7 @@ import numpy as np
 from braces.errors import FileFormatError, ProgramError, as_record
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import cancelled_by
+from braces.passes.probing.inner_gradient import InnerGradient
 from braces.program import Program
 from braces.remote.protocol.messages import DONE, ERROR, LOAD, RUN, VALUES, Message
 from braces.runtime.executor import Executor
@@ -61,9 +62,10 @@ class Session:
         state = request.arrays.get(DRAWN_FROM)
         if state is not None:
             self._scope.var(RANDOM_STATE).put(state)
-        names, timeout_s = request.record.get("fetch"), request.record.get("timeout_s")
-        if not is_list(names) or not all(isinstance(name, str) for name in names):
+        fetches, timeout_s = request.record.get("fetch"), request.record.get("timeout_s")
+        if not is_list(fetches):
             raise FileFormatError("the message has no list of fetches.")
+        names = [_fetch(record) for record in fetches]
         feed = _variables(request)
         with cancelled_by(self.cancelled):
             results = self._executor.run(
@@ -80,6 +82,24 @@ class Session:
         """Release the program and its values."""
         self._program = None
         self._scope.close()
+
+
+def fetch_record(name: str) -> str | list[str]:
+    """Return a fetch as a field of a message; `_fetch` reads it."""
+    return [name.loss, name.path] if isinstance(name, InnerGradient) else name
+
+
+def _fetch(record: Any) -> str:
+    """Return a fetch from a field of a message.
+
+    Raises:
+        FileFormatError: If the field is neither a name nor a pair of names.
+    """
+    paired = is_list(record)
+    parts: list[Any] = record if paired else [record]
+    if len(parts) != 1 + paired or not all(isinstance(part, str) for part in parts):
+        raise FileFormatError(f"expected a fetch, got {record!r:.80}.")
+    return InnerGradient(*parts) if paired else parts[0]
 
 
 def fetch_name(number: int) -> str:

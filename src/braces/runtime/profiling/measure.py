@@ -187,7 +187,13 @@ class Measurement:
 def profile_runs(
     task: ProfileTask, runs: int, warmup: int, shape_up: Callable[[list[Any]], Any]
 ) -> Profile:
-    """Run several times, and measure all runs but warm-up; see `Executor.profile`."""
+    """Run several times, and measure all runs but warm-up; see `Executor.profile`.
+
+    Raises:
+        ProgramError: If `runs` or `warmup` is invalid.
+    """
+    check_count("runs", runs, 1)
+    check_count("warmup", warmup, 0)
     session = ProfileSession(task)
     for number in range(1, warmup + 1):
         session.warm_up(number)
