@@ -254,6 +254,33 @@ class StructureEdits:
         """
         return self._edited(lambda p: parameters.freeze(p, at))
 
+    def unfreeze(self, at: At) -> Self:
+        """Make parameters trainable: an optimizer that is built afterwards updates them.
+
+        A training step has no updates of parameters that were frozen when it was built, or
+        afterwards. Unfreeze `br.prune(prog, [loss])` instead, and call `minimize` again.
+
+        Args:
+            at: Parameters, or operators and blocks that read them.
+
+        Returns:
+            The new program; in a transaction, the transaction.
+
+        Raises:
+            ProgramError: If operators read no parameter, a parameter has no float dtype, or a
+                training step does not update it.
+            UnknownNameError: If a path does not exist, or a pattern matches nothing.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     y = br.fc(br.fc(br.data("x", ["n", 4]), 4, name="a"), 2, name="b")
+            >>> frozen = prog.freeze("*.w")
+            >>> [w.name for w in frozen.unfreeze("b").parameters if w.trainable]
+            ['a.b', 'b.w', 'b.b']
+        """
+        return self._edited(lambda p: parameters.unfreeze(p, at))
+
     def cast(self, at: At, dtype: Any, *, exact: bool = False) -> Self:
         """Store parameters, and compute operators, in another float dtype.
 

@@ -268,6 +268,48 @@ def test_frozen_parameters_do_not_move(mode: str) -> None:
             prog.freeze(at)
 
 
+def trainable(prog: br.Program) -> list[str]:
+    return [w.name for w in prog.parameters if w.trainable]
+
+
+def test_parameters_are_trained_again_after_unfreeze(mode: str) -> None:
+    prog = model()
+    frozen = prog.freeze(prog.find(kind="parameters"))
+    assert trainable(frozen) == []
+    some = frozen.unfreeze("cell.*").unfreeze("encoder/proj.b")
+    assert trainable(some) == ["encoder/proj.b", "cell.w", "cell.b"]
+    with frozen.edit() as e:
+        e.unfreeze("loop_0").unfreeze("encoder").rename({"cell.w": "gate.w"})
+    assert trainable(e.program) == trainable(prog.rename({"cell.w": "gate.w"}))
+    read_again(e.program)
+    same(losses(minimized(e.program), mode), losses(minimized(prog), mode))
+    step = minimized(some)
+    assert str(step.unfreeze("cell.*")) == str(step)
+    assert set(trainable(step)) <= set(step.updates)
+
+
+def test_a_step_without_the_update_is_refused_and_made_again(mode: str) -> None:
+    for step in (minimized(model().freeze("cell.*")), minimized(model()).freeze("cell.*")):
+        with pytest.raises(br.ProgramError) as caught:
+            step.unfreeze("cell.*")
+        assert "no update of `cell.w`" in str(caught.value)
+        assert "updates: `encoder/proj.b`, `encoder/proj.w`\n" in str(caught.value)
+        again = minimized(br.prune(step, ["loss"]).unfreeze("cell.*"))
+        same(losses(again, mode), losses(minimized(model()), mode))
+
+
+def test_parameters_without_gradients_stay_frozen() -> None:
+    with br.Program() as prog:
+        table = br.parameter("table", [4], dtype="int32", trainable=False, init=1)
+        x = br.data("x", [4])
+        prog.give(br.sum(x * br.cast(table, "float32"), name="y").name)
+    with pytest.raises(br.ProgramError, match="expected a float parameter, got `table`"):
+        prog.unfreeze("table")
+    with pytest.raises(br.ProgramError, match="expected parameters or operators"):
+        prog.unfreeze("y")
+    assert trainable(prog) == []
+
+
 def test_cast_parameters_are_trained(mode: str) -> None:
     prog = model()
     wanted = losses(minimized(prog), mode)

@@ -21,7 +21,7 @@ from braces.define.type_inference import infer_op
 from braces.dtypes import DType, TensorType, Type, dtype_of, is_float
 from braces.errors import BracesError, DTypeError, ProgramError
 from braces.ir.places import Chain
-from braces.ir.records import PARAMETER, Op, VarInfo
+from braces.ir.records import PARAMETER, Op, ProgramDef, VarInfo
 from braces.ir.walk import rename_slots
 from braces.passes.core.rewrite import InsertionPoint, Replacement
 from braces.passes.training.freeze import freeze_parameters
@@ -48,13 +48,50 @@ def freeze(program: P, at: Any) -> EditResult[P]:
     label = f"freeze {', '.join(f'`{name}`' for name in names[:3])}"
     moving = [name for name in names if name in program.updates]
     frozen = freeze_parameters(program, moving) if moving else program
-    definition = frozen.definition
-    infos = {
-        name: info.with_(trainable=False) if name in names else info
-        for name, info in definition.main.vars.items()
-    }
-    new = with_definition(program, definition.with_(main=definition.main.with_(vars=infos)))
-    return EditResult(new, label)
+    return EditResult(_with_trainable(program, frozen.definition, names, False), label)
+
+
+def unfreeze(program: P, at: Any) -> EditResult[P]:
+    """Make parameters trainable again; see `Edits.unfreeze`.
+
+    Raises:
+        ProgramError: If a parameter has no float dtype, or a training step does not update it.
+    """
+    require_whole(program, "unfreeze")
+    handles = _parameters(program, at)
+    names = [handle.name for handle in handles]
+    label = f"unfreeze {', '.join(f'`{name}`' for name in names[:3])}"
+    _check_parameters(handles, label, "Only float parameters have gradients; retype it.")
+    _refuse_step(program.definition, names, label)
+    return EditResult(_with_trainable(program, program.definition, names, True), label)
+
+
+def _refuse_step(definition: ProgramDef, names: Sequence[str], label: str) -> None:
+    """Refuse parameters that a training step does not update: it would not train them.
+
+    Raises:
+        ProgramError: If there is one.
+    """
+    records = (each for each in definition.derivations if each.updates)
+    step = next((each for each in records if each.remains_in(definition)), None)
+    still = next((name for name in names if name not in definition.updates), None)
+    if step is not None and still is not None:
+        raise ProgramError(
+            f"the training step has no update of `{still}`, which was frozen when "
+            f"{step.function} built it, or afterwards.",
+            at=label,
+            given=f"updates: {', '.join(f'`{name}`' for name in list(definition.updates)[:6])}",
+            fix="Unfreeze br.prune(prog, [loss]), and call minimize again.",
+        )
+
+
+def _with_trainable(
+    program: P, definition: ProgramDef, names: Sequence[str], trainable: bool
+) -> P:
+    """Return a program with a definition in which some parameters are trainable, or not."""
+    infos = dict(definition.main.vars)
+    infos |= {name: infos[name].with_(trainable=trainable) for name in names}
+    return with_definition(program, definition.with_(main=definition.main.with_(vars=infos)))
 
 
 def _parameters(program: Builder, at: Any) -> list[Handle]:
@@ -114,7 +151,11 @@ def cast(program: P, at: Any, dtype: Any, *, exact: bool = False) -> EditResult[
     return EditResult(new, label)
 
 
-def _check_parameters(handles: Sequence[Handle], label: str) -> None:
+def _check_parameters(
+    handles: Sequence[Handle],
+    label: str,
+    fix: str = "Cast parameters and operators; retype changes the type of data.",
+) -> None:
     for handle in handles:
         info = handle.info
         if info is None or info.kind != PARAMETER or not is_float(info.dtype):
@@ -122,7 +163,7 @@ def _check_parameters(handles: Sequence[Handle], label: str) -> None:
                 f"expected a float parameter, got `{handle.path}`.",
                 at=label,
                 given=f"{info.kind} {info.name}: {info.shown_type}" if info else None,
-                fix="Cast parameters and operators; retype changes the type of data.",
+                fix=fix,
             )
 
 
