@@ -166,3 +166,19 @@ def test_a_rule_may_remove_an_operator_together_with_its_readers() -> None:
     text = TEXT.replace("return z", "w: f32[3] = sin(x=x)\n  return w")
     new = br.parse(text).rewrite(as_rule(drop))
     assert [op.type for op in new.block(0).ops] == ["sin"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS][3:])
+@pytest.mark.parametrize("result", [3, "another type"])
+def test_a_result_of_another_kind_is_refused_with_function_and_place(
+    kind: str, result: Any
+) -> None:
+    def widened(x: Any) -> Any:
+        if result == 3:
+            return 3
+        return br.concat([x if isinstance(x, br.Var) else br.get_variable("x")] * 2, axis=0)
+
+    call, _ = KINDS[kind]
+    with pytest.raises(br.BracesError) as caught:
+        call(br.parse(TEXT), unary(widened))
+    check_function(str(caught.value.at), kind, list(LINES)[-1])

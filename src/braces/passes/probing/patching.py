@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from braces.builder.append import call, emit
 from braces.builder.builder import Builder
-from braces.builder.user_functions import calling, check_takes
+from braces.builder.user_functions import calling, check_takes, function_text
 from braces.builder.var import Var
 from braces.dtypes import INT64, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -166,7 +166,7 @@ class Substitution:
     def _function_value(self, raw: Var) -> Var:
         assert self.patch.function is not None
         check_takes(self.patch.function, 1, "the patch", self._at)
-        with calling(self.patch.function, f"the patch of {self._at}"):
+        with calling(self.patch.function, f"the patch of {self.place.at}"):
             value = self.patch.function(raw)
         if not isinstance(value, Var):
             raise ProgramError(
@@ -193,7 +193,7 @@ class Substitution:
 
     @property
     def _at(self) -> str:
-        return self.place.at
+        return f"{self.place.at}, in {function_text(self.patch.function)}"
 
     # ---- the iterations ----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
-from braces.builder.source_line import with_user_line
+from braces.builder.source_line import user_line, with_user_line
 from braces.errors import ProgramError
 
 MOST_ALTERNATIVES = 256
@@ -108,6 +108,7 @@ def any_of(*alternatives: Callable[..., Any]) -> Callable[..., Any]:
         if choices is None:
             raise ProgramError(
                 "any_of: alternatives have a meaning in patterns only.",
+                at=user_line(),
                 fix="Call it in a function that is passed to prog.rewrite as `before`.",
             )
         return alternatives[choices.next(len(alternatives))](*args, **kwargs)

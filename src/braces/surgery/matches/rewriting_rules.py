@@ -38,9 +38,15 @@ _NAMES_OF_MATCHES = (
 
 
 class Rewriting:
-    """One rewriting of a program, by a rule of the walk."""
+    """One rewriting of a program, by a rule of the walk.
+
+    Attributes:
+        name: The name of the pattern or of the rule, for messages.
+        function: The replacement or the rule of the user.
+    """
 
     name = ""
+    function: Callable[..., Any]
 
     def __init__(self, program: Builder, derived: DerivedPlaces) -> None:
         self.program = program
@@ -131,7 +137,7 @@ class Rewriting:
     def _check_type(self, old: str, value: Var, place: InsertionPoint, path: str) -> None:
         before = place.body.vars[old].type.map_sizes(place.table.unifier.resolve)
         if value.type != before:
-            label = f"{self.name}, at `{path}`"
+            label = f"{self.name}, at `{path}`, in {function_text(self.function)}"
             raise type_error(old, before, value, label, "; br.cast converts a dtype.")
 
 
@@ -144,7 +150,7 @@ class RewritingByPattern(Rewriting):
         self.pattern = before if isinstance(before, Pattern) else Pattern(before)
         self.name = f"`{self.pattern.__name__}`"
         self.matcher = Matcher(self.pattern)
-        self.after = after
+        self.function = after
         self.keywords = _keywords(self.pattern, after)
         super().__init__(program, derived)
 
@@ -205,8 +211,8 @@ class RewritingByPattern(Rewriting):
             with place.building():
                 variables = [place.var(renamed.get(name, name)) for name in names]
                 where = f"match {len(self.matches) + 1} of {self.name}, at `{match.path}`"
-                with calling(self.after, where):
-                    return self._values(self.after(*variables, **keywords), match)
+                with calling(self.function, where):
+                    return self._values(self.function(*variables, **keywords), match)
         except DuplicateNameError as error:
             if self.matches:
                 error.fix = _NAMES_OF_MATCHES
@@ -266,15 +272,15 @@ class RewritingByRule(Rewriting):
                 fix="Pass a function of an operator and its place, or a pattern and its "
                 "replacement: prog.rewrite(before, after).",
             )
-        self.user_rule = cast("Rule", rule)
+        self.function = cast("Rule", rule)
         self._removed: dict[str, tuple[str, str]] = {}
         self.name = f"`{getattr(rule, '__name__', type(rule).__name__)}`"
         super().__init__(program, derived)
 
     def rule(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return the replacement that the rule of the user gives."""
-        with calling(self.user_rule, f"`{place.where(op)}`"):
-            change = self.user_rule(op, place)
+        with calling(self.function, f"`{place.where(op)}`"):
+            change = self.function(op, place)
         if change is op:
             return op
         path = place.where(op)
@@ -291,7 +297,7 @@ class RewritingByRule(Rewriting):
         if len(values) != len(names) or len(values) != len(tree_leaves(change)):
             raise ProgramError(
                 f"expected a replacement of `{op.name}`, got {change!r:.80}.",
-                at=f"{self.name}, at `{path}`",
+                at=f"`{path}`, in {function_text(self.function)}",
                 given=f"outputs: {', '.join(names)}",
                 fix="Return the operator to leave it as it is, a variable for each of its "
                 "outputs, an operator, or a mapping from old to new names.",
@@ -317,7 +323,7 @@ class RewritingByRule(Rewriting):
                 if path and place.binder(name) is None:
                     raise ProgramError(
                         f"the rule removed `{path}` ({type_}), but {reason}.",
-                        at=f"`{path}`, in {function_text(self.user_rule)}",
+                        at=f"`{path}`, in {function_text(self.function)}",
                         fix="Return another variable for it, or remove its readers too.",
                     )
 
@@ -329,7 +335,7 @@ class RewritingByRule(Rewriting):
         if wrong is not None:
             raise ProgramError(
                 f"expected a mapping from old to new names from the rule, got {names!r:.80}.",
-                at=f"`{path}`, in {function_text(self.user_rule)}",
+                at=f"`{path}`, in {function_text(self.function)}",
                 fix="Return the name of a new variable for each output.",
             )
         for old, new in names.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast, final
 
 from braces.builder.checked_calls import checked_name
-from braces.builder.user_functions import calling
+from braces.builder.user_functions import calling, function_text
 from braces.builder.var import Var, expose, visible_var
 from braces.dtypes import Type
 from braces.errors import ProgramError
@@ -74,7 +74,7 @@ class Builds:
             raise ProgramError(
                 f"the function does not take {len(variables)} "
                 f"variable{'s' * (len(variables) != 1)}: {error}.",
-                at=self.label,
+                at=self._place,
                 given=f"variables: {names}",
                 fix="Give it one positional parameter for each variable.",
             ) from None
@@ -92,12 +92,16 @@ class Builds:
             )
         return [expose(cast("Var", value).read()) for value in values]
 
+    @property
+    def _place(self) -> str:
+        return f"{self.label}, in {function_text(self.function)}"
+
     def check_types(self, olds: Iterable[tuple[str, Type]], news: Sequence[Var]) -> list[str]:
         """Check the types of new values; return the old names whose types differ."""
         pairs = list(zip(olds, news, strict=True))
         different = [(name, old, new) for (name, old), new in pairs if new.type != old]
         if different and not self.retype:
-            raise type_error(*different[0], self.label)
+            raise type_error(*different[0], self._place)
         return [name for name, _, _ in different]
 
 
