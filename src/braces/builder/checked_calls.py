@@ -68,8 +68,8 @@ def checked_methods(cls: type[T]) -> type[T]:
 
 
 @contextmanager
-def located_call(call: str) -> Generator[None]:
-    """Add a call to errors, for operators such as `prog[path]`."""
+def located_call(call: str = "") -> Generator[None]:
+    """Add the user's line, and a call such as `prog[path]`, to errors without a location."""
     try:
         yield
     except BracesError as error:

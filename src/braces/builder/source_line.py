@@ -47,10 +47,13 @@ def user_line() -> str | None:
     return None if source is None else str(source)
 
 
-def add_user_line(error: BracesError, call: str) -> None:
-    """Add a call and the user's line to an error that has no location."""
+def add_user_line(error: BracesError, call: str = "") -> None:
+    """Add the user's line, and a call, to an error that has no location."""
     source = user_source()
-    error.located(call + (f", at {source}" if source else ""))
+    line = f"at {source}" if source and call else str(source or "")
+    place = ", ".join(filter(None, (call, line)))
+    if place:
+        error.located(place)
 
 
 def _wraps_no_function(function: Any) -> bool:

@@ -109,7 +109,7 @@ class PlanCache:
         if first is None:  # a plan that runs repeatedly stays the latest used
             if (placement := self._devices.placement) is not None:
                 check_layout(placement.layout, program.definition.main, scope)
-            with located_call("run"):
+            with located_call():
                 first = self._planned(program, key)
         feed = {} if feed is None else feed
         feeds = convert_feeds(first.plan, feed, self._devices.placement)
