@@ -233,6 +233,35 @@ def test_names_and_handles_follow() -> None:
     assert e.program[act].path == ACT.replace("loop_0", "rnn") == e.program[inner].path
 
 
+@pytest.mark.parametrize("finish", [trained, by_hand, penalized, pushed])
+def test_values_that_nothing_reads_stay(finish: Any, mode: str) -> None:
+    with br.Program() as prog:
+        x, lens = br.data("x", ["b", "t", 3]), br.data("lens", ["b"], "int32")
+        rnn = br.create_rnn(lengths=lens)
+        with rnn.stepnet() as step:
+            row, h = step.add_input(x, axis=1), step.add_memory(shape=[3], batch_like=x)
+            cell = br.concat([row, h.pre(1)], axis=-1)
+            h.update(br.tanh(br.fc(cell, 3, name="cell"), name="act"))
+            br.mean(h.pre(1) * row, axis=-1, name="energy")
+            with br.block("report"):
+                br.max(row, axis=-1, name="peak")
+        prog.give(br.mean(rnn.final(h) ** 2, name="loss").name)
+    prog, sizes = finish(prog), set[int]()
+    paths = [prog.find(name=f"*{name}")[0].path for name in ("energy", "peak")]
+    new = prog
+    for _ in range(3):
+        new = new.replace(ACT, br.tanh)
+        sizes.add(len(new.find(kind="operators")))
+        assert all(new[path] for path in paths)
+    assert len(sizes) == 1
+    agree(new, prog, mode, FINISHES.get(finish, "loss"))
+    exe, values = br.Executor(mode=mode), list[Any]()
+    for one in (new, prog):
+        scope = exe.init(one, br.Scope(), seed=0)
+        values.append(exe.run(one, scope, FEED, paths[0]))
+    np.testing.assert_array_equal(*values)
+
+
 def test_a_value_of_the_derivative_can_be_read_by_an_insertion(mode: str) -> None:
     def scaled(v: Any, *, place: Any) -> Any:
         return v * place["norm"]

@@ -40,7 +40,7 @@ from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.ir.records import Body, Op, ProgramDef
-from braces.ir.walk import all_bodies, dimensions
+from braces.ir.walk import all_bodies, dimensions, map_bodies, names_bound, with_captures
 from braces.ops.control.core.block_op import BlockOp
 from braces.passes.core.pipeline import Pass, is_collecting_notes, note
 
@@ -55,6 +55,16 @@ def eliminate_dead_code(program: ProgramDef) -> ProgramDef:
 def eliminate(body: Body, results: Sequence[str]) -> Body:
     """Return a block after dead code elimination for `results`, which become its own."""
     return _Elimination(body).block(body, results)
+
+
+def trim_outputs(body: Body, results: Sequence[str]) -> Body:
+    """Return a block after dead code elimination that keeps unread values of inner blocks.
+
+    In inner blocks, operators are eliminated that serve removed outputs of blocks or depend on
+    eliminated operators.
+    """
+    names = {*names_bound(eliminate(body, results))}
+    return _Trimming(body, names).block(body, results)
 
 
 def data_dependent_size(op: Op) -> str | None:
@@ -161,6 +171,47 @@ class _Elimination:
             if slot not in optional or any(name in live_outputs for name in names)
         }
         return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
+
+
+class _Trimming(_Elimination):
+    """Elimination in which operators of inner blocks stay if nothing reads their outputs.
+
+    Attributes:
+        names: The names that stay, and those of operators that depend on these only.
+    """
+
+    def __init__(self, body: Body, names: set[str]) -> None:
+        super().__init__(body)
+        self._main = body
+        self.names = names
+
+    def collect_live(self, body: Body, live: set[str]) -> list[Op]:
+        return super().collect_live(body, self._with_unread(body, live))
+
+    def collect_with_sizes(self, body: Body, live: set[str]) -> list[Op]:
+        return super().collect_with_sizes(body, self._with_unread(body, live))
+
+    def trimmed(self, op: Op, live: set[str]) -> Op | None:
+        if any(op.binds()) or not op.bodies():
+            return super().trimmed(op, live)
+        known = self.names
+        new = with_captures(map_bodies(op, lambda body: self.block(body, body.results)))
+        empty = not any(body.ops for body in new.bodies().values())
+        return None if empty or not known.issuperset(new.reads()) else new
+
+    def _with_unread(self, body: Body, live: set[str]) -> set[str]:
+        """Add the outputs of operators of an inner block that nothing reads."""
+        if body is self._main:
+            return live
+        read = {*body.results, *(name for op in body.ops for name in op.reads())}
+        known = set(self.names)
+        for op in body.ops:
+            if known.issuperset(op.reads()):
+                known.update(op.binds())
+                if read.isdisjoint(op.binds()):
+                    live.update(op.binds())
+        self.names = known
+        return live
 
 
 def _eliminate_with_notes(program: ProgramDef) -> ProgramDef:

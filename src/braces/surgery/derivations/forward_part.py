@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 from braces.builder.builder import Builder
 from braces.ir.records import DATA, VALUE, Body, Derivation, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
-from braces.passes.cleanup.dead_code import eliminate
+from braces.passes.cleanup.dead_code import trim_outputs
 from braces.passes.cleanup.prune import needed_startup
 from braces.surgery.derivations.refusals import NotRepeatableError
 
@@ -158,7 +158,7 @@ def _without(main: Body, outside: dict[str, VarInfo], roots: list[str]) -> Body:
     ops = tuple(op for op in main.ops if all(name not in outside for name in op.binds()))
     infos = {name: info for name, info in main.vars.items() if name not in outside}
     data = {name: info.with_(kind=DATA, trainable=False) for name, info in outside.items()}
-    cut = eliminate(main.with_(vars=infos | data, ops=ops), roots)
+    cut = trim_outputs(main.with_(vars=infos | data, ops=ops), roots)
     bound = {name for op in cut.ops for name in op.binds()}
     bound |= {name for name, info in cut.vars.items() if info.kind != VALUE}
     for op in cut.ops:

@@ -42,7 +42,7 @@ class EditSession(Generic[P]):
     def apply(self, edit: Edit[P]) -> None:
         """Apply one edit; an error leaves the session as it was."""
         before = self._version.program.definition.lineage
-        version, change = self._version.edited(edit)
+        version, change = self._version.edited(edit, self._misfit)
         lineage = change.program.definition.lineage
         unfit = {
             lineage.follow(before, (OPERATOR, *at))[1:]: entry
@@ -65,9 +65,15 @@ class EditSession(Generic[P]):
     @property
     def program(self) -> P:
         """The program after the edits so far: the whole one, if its types fit."""
-        with suppress(BracesError):
-            self._version = self._version.restored()
+        if not self._misfit:
+            with suppress(BracesError):
+                self._version = self._version.restored()
         return self._version.program
+
+    @property
+    def _misfit(self) -> str:
+        """The error of an operator that does not fit its operands; empty if all fit."""
+        return next((error.what for _, error in self._unfit.values()), "")
 
     def finish(self) -> P:
         """Return the program after verification.

@@ -43,8 +43,12 @@ class Version(Generic[P]):
     part: ForwardPart[P] | None = None
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def edited(self, edit: Edit[P]) -> tuple[Version[P], EditResult[P]]:
+    def edited(self, edit: Edit[P], misfit: str) -> tuple[Version[P], EditResult[P]]:
         """Return the result of an edit, and the version to which it was applied.
+
+        Args:
+            edit: The edit.
+            misfit: The error of an operator whose types do not fit yet; empty for none.
 
         Raises:
             BracesError: If the edit fails, or the derivative cannot be built again.
@@ -54,7 +58,7 @@ class Version(Generic[P]):
             try:
                 return self, edit(self.program)
             except WholeNeededError as cause:
-                version = self._restored_for(cause)
+                version = self._restored_for(cause, misfit)
         try:
             return version, edit(version.program)
         except DifferentiatedError as refusal:
@@ -115,16 +119,18 @@ class Version(Generic[P]):
             raise
         return Version(new)
 
-    def _restored_for(self, cause: WholeNeededError) -> Version[P]:
+    def _restored_for(self, cause: WholeNeededError, misfit: str) -> Version[P]:
         try:
-            return self.restored()
+            if not misfit:
+                return self.restored()
         except BracesError as error:
-            raise ProgramError(
-                f"{cause.what.removesuffix('.')}; the derivative does not exist here.",
-                at=cause.at,
-                given=f"it cannot be built again before all edits are made: {error.what}",
-                fix="Edit names and derivatives in another transaction.",
-            ) from None
+            misfit = error.what
+        raise ProgramError(
+            f"{cause.what.removesuffix('.')}; the derivative does not exist here.",
+            at=cause.at,
+            given=f"it cannot be built again before all edits are made: {misfit}",
+            fix="Edit names and derivatives in another transaction.",
+        )
 
 
 def taken_part(program: Builder) -> ForwardPart[Builder] | None:
