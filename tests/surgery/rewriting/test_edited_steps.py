@@ -200,3 +200,26 @@ def test_names_that_a_function_asks_for_are_checked() -> None:
         step().replace("r", missing, exact=True)
     with pytest.raises(br.DTypeError, match="got None"):
         step().cast("a.w", None)
+
+
+def test_a_pattern_that_matches_in_the_optimizer_alone_leaves_the_step_as_it_is() -> None:
+    def root(v: Any) -> Any:
+        return br.sqrt(v)
+
+    prog, seen = step(), list[str]()
+    inside = prog.find(type="sqrt", inside="adam")
+    assert inside
+    new = prog.rewrite(root, lambda v: br.sqrt(v) * 2.0)
+    assert len(new.report) == 0
+    assert "belongs to a derivative or a step of an optimizer" in new.report.near[0].reason
+    assert str(new) == str(prog)
+
+    def rule(op: Any, place: Any) -> Any:
+        seen.append(place.where(op))
+        return op
+
+    prog.rewrite(rule)
+    assert seen
+    assert not any(path.startswith("adam") for path in seen)
+    exact = prog.rewrite(root, lambda v: br.sqrt(v) * 2.0, exact=True)
+    assert len(exact.report) == len(inside)

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from braces.builder.builder import Builder
 from braces.ir.records import DATA, VALUE, Body, Derivation, ProgramDef, VarInfo
-from braces.ir.walk import all_bodies
+from braces.ir.walk import all_bodies, rename_slots
 from braces.passes.cleanup.dead_code import trim_outputs
 from braces.passes.cleanup.prune import needed_startup
 from braces.surgery.derivations.refusals import NotRepeatableError
@@ -36,11 +36,13 @@ class ForwardPart(Generic[P]):
         program: The program; values of the derived part that it reads are data.
         records: The calls to repeat, in order.
         outside: Declarations of the values of the derived part, by name.
+        built: Names of the operators of the main block that the calls built.
     """
 
     program: P
     records: tuple[Derivation, ...]
     outside: dict[str, VarInfo]
+    built: frozenset[str]
 
 
 def forward_part(program: P) -> ForwardPart[P]:
@@ -70,7 +72,9 @@ def forward_part(program: P) -> ForwardPart[P]:
     new.startup = program.startup.like(
         needed_startup(program.startup.definition, new.infos.keys() - states)
     )
-    return ForwardPart(new, records, outside)
+    kept = {op.name for op in body.ops}
+    built = frozenset(op.name for op in main.ops if op.name not in kept)
+    return ForwardPart(new, records, outside, built)
 
 
 def with_edited_derivations(definition: ProgramDef) -> ProgramDef:
@@ -140,9 +144,10 @@ def _roots(
     derived -= outside.keys()
     ends = (n for n, info in main.vars.items() if info.kind == VALUE and n not in read)
     ends = (name for name in ends if name not in outside)
+    ends = (name for name in ends if name not in derived)
     names = [*main.results, *updates.values(), *updates, *ends]
     names += (name for each in records for name in _needed(each))
-    return [name for name in dict.fromkeys(names) if name in main.vars and name not in derived]
+    return [name for name in dict.fromkeys(names) if name in main.vars]
 
 
 def _needed(record: Derivation) -> Iterator[str]:
@@ -155,8 +160,11 @@ def _without(main: Body, outside: dict[str, VarInfo], roots: list[str]) -> Body:
     Raises:
         NotRepeatableError: If another operator reads an inner value of the derived part.
     """
-    ops = tuple(op for op in main.ops if all(name not in outside for name in op.binds()))
+    kept = (op for op in main.ops if any(name not in outside for name in op.binds()))
+    renamed = {name: f"{name} derived" for name in outside}
+    ops = tuple(op.with_(outputs=rename_slots(op.outputs, renamed)) for op in kept)
     infos = {name: info for name, info in main.vars.items() if name not in outside}
+    infos |= {new: main.vars[old].with_(name=new) for old, new in renamed.items()}
     data = {name: info.with_(kind=DATA, trainable=False) for name, info in outside.items()}
     cut = trim_outputs(main.with_(vars=infos | data, ops=ops), roots)
     bound = {name for op in cut.ops for name in op.binds()}

@@ -80,15 +80,15 @@ def pattern(
 def rewrite(program: P, before: Any, after: Any = None, *, exact: bool = False) -> P:
     """Rewrite a program by a pattern or a rule; see `Program.rewrite`."""
     rewriting = partial(_rewriting, before, after)
+    part, reason = _forward_part(program, exact)
+    derived = DerivedPlaces() if exact else DerivedPlaces.of(program)
     try:
-        derived = DerivedPlaces() if exact else DerivedPlaces.of(program)
-        return _verified(_rewritten(program, first := rewriting(program, derived)), first)
+        first = rewriting(program, derived)
+        first.built = frozenset() if part is None else part.built
+        return _verified(_rewritten(program, first), first)
     except DifferentiatedError as error:
-        refusal = error
-    try:
-        part = forward_part(program)
-    except NotRepeatableError as reason:
-        raise refusal.because(str(reason)) from None
+        if part is None:
+            raise error.because(reason) from None
     first = rewriting(part.program, _forward_places(part))
     forward = _verified(_rewritten(part.program, first), first)
     with located(f"{first.name}, while the rewritten program is differentiated again"):
@@ -108,6 +108,8 @@ def rewrite_in_transaction(
     else:
         derived = DerivedPlaces.of(program) if part is None else _forward_places(part)
     rewriting = _rewriting(before, after, program, derived)
+    whole = _forward_part(program, exact)[0] if part is None else None
+    rewriting.built = frozenset() if whole is None else whole.built
     if exact:
         require_whole(program, f"rewrite {rewriting.name}")
     new = _rewritten(program, rewriting)
@@ -124,6 +126,16 @@ def _rewriting(before: Any, after: Any, program: Builder, derived: DerivedPlaces
 def _forward_places(part: ForwardPart[Any]) -> DerivedPlaces:
     """Return the differentiated places of a forward part."""
     return DerivedPlaces.of_definition(part.program.definition, (), part.outside)
+
+
+def _forward_part(program: P, exact: bool) -> tuple[ForwardPart[P] | None, str]:
+    """Return the forward part of a differentiated program, or the reason why there is none."""
+    if exact:
+        return None, ""
+    try:
+        return forward_part(program), ""
+    except NotRepeatableError as reason:
+        return None, str(reason)
 
 
 def _rewritten(program: P, rewriting: Rewriting) -> P:

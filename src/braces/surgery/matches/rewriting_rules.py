@@ -43,6 +43,13 @@ class Rewriting:
     Attributes:
         name: The name of the pattern or of the rule, for messages.
         function: The replacement or the rule of the user.
+        program: The program.
+        derived: Operators whose values a derivative relies on.
+        matches: The places that were rewritten.
+        built: Names of the operators of the main block that repeated calls build; these, and
+            the operators in them, are not rewritten.
+        unread: Names of operators that may be unread now, by the path of their block.
+        renamed: New names of outputs of the main block.
     """
 
     name = ""
@@ -52,6 +59,7 @@ class Rewriting:
         self.program = program
         self.derived = derived
         self.matches: list[MatchedPlace] = []
+        self.built: frozenset[str] = frozenset()
         self.unread: dict[str, set[str]] = {}
         self.renamed: dict[str, str] = {}
         self._read: dict[str, set[str]] = {}
@@ -82,6 +90,14 @@ class Rewriting:
     def rule(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return the replacement of an operator; a rule of the walk."""
         raise NotImplementedError
+
+    def is_built(self, op: Op, place: InsertionPoint) -> bool:
+        """Return whether a call of `gradients`, `jvp` or `minimize` builds an operator."""
+        if not self.built:
+            return False
+        while place.outer is not None and place.owner is not None:
+            op, place = place.owner, place.outer
+        return op.name in self.built
 
     def report(self) -> RewriteReport:
         """Return the report."""
@@ -179,6 +195,9 @@ class RewritingByPattern(Rewriting):
 
     def _refused(self, match: Match, place: InsertionPoint) -> str | None:
         """Return the reason for which a match cannot be replaced."""
+        built = next((op for op in match.ops.values() if self.is_built(op, place)), None)
+        if built is not None:
+            return f"`{built.name}` belongs to a derivative or a step of an optimizer"
         outputs = set(match.outputs)
         if len(outputs) < len(set(match.graph.outputs)):
             return "two outputs of the pattern are one variable"
@@ -279,6 +298,8 @@ class RewritingByRule(Rewriting):
 
     def rule(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return the replacement that the rule of the user gives."""
+        if self.is_built(op, place):
+            return op
         with calling(self.function, f"`{place.where(op)}`"):
             change = self.function(op, place)
         if change is op:
