@@ -45,7 +45,7 @@ def insert_after(prog: br.Program, draw: random.Random, e: Editable) -> Editable
     function = draw.choice([
         br.identity,
         lambda v: v * 1.0,
-        lambda v: -(-v),
+        lambda v: br.negative(br.negative(v)),
         lambda v: br.where(v < 0.5, v, v),
         lambda v: br.cond(br.sum(v * 0.0) < 1.0, lambda: br.identity(v), lambda: v),
         _looped,
@@ -99,9 +99,10 @@ def wrap(prog: br.Program, draw: random.Random, e: Editable) -> Editable:
     ops = [h for h in prog.find() if h.block == first.block]
     start = ops.index(first)
     at = ops[start : start + draw.randint(1, 5)]
-    e = e.wrap(at, name="wrapped_here", recompute=draw.random() < 0.3)
+    name = f"wrapped_{draw.randint(0, 10**6)}"
+    e = e.wrap(at, name=name, recompute=draw.random() < 0.3)
     if draw.random() < 0.5:
-        e = e.inline(_program(e).find(type="block", name="*wrapped_here"))
+        e = e.inline(_program(e).find(type="block", name=f"*{name}"))
     return e
 
 
@@ -124,7 +125,9 @@ def integers(prog: br.Program, draw: random.Random, e: Editable) -> Editable:
     found = [h for h in prog.find() if len(h.outputs) == 1]
     found = [h for h in found if str(h.outputs[0].type).startswith(("i32", "i64"))]
     for handle in _pick(draw, found):
-        e = e.insert_after(handle, lambda v: br.cast(br.cast(v, "float64"), v.dtype), exact=True)
+        e = e.insert_after(
+            handle, lambda v: br.cast(br.cast(v, "float64"), v.dtype), exact=True
+        )
     return e
 
 
@@ -159,7 +162,9 @@ EDITS: dict[str, Callable[[br.Program, random.Random, Editable], Editable]] = {
 
 
 def _looped(v: Any) -> Any:
-    return br.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, br.identity(c[1])), (br.constant(0), v))[1]
+    return br.while_loop(
+        lambda c: c[0] < 2, lambda c: (c[0] + 1, br.identity(c[1])), (br.constant(0), v)
+    )[1]
 
 
 def _in_block(v: Any) -> Any:

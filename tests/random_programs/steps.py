@@ -28,20 +28,17 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _product(x: "f64[...]", y: "f64[...]") -> Any:  # type: ignore[name-defined] # noqa: F722
-    return x * y
-
-
-def _sum(x: "f64[...]", y: "f64[...]") -> Any:  # type: ignore[name-defined] # noqa: F722
-    return x + y
+def _floats(function: Callable[..., Any]) -> Any:
+    """Return a pattern that matches floats only."""
+    return br.pattern(function, where=lambda match: str(match["x"].type).startswith("f64"))
 
 
 CHANGES: dict[str, Both] = {
     "tanh to sin": (br.tanh, br.sin),
     "sin to tanh": (br.sin, br.tanh),
     "cos": (br.any_of(br.tanh, br.sin), br.cos),
-    "sum to difference": (_sum, lambda x, y: x - y),
-    "scaled product": (_product, lambda x, y: 0.5 * (x * y)),
+    "sum to difference": (_floats(lambda x, y: x + y), lambda x, y: x - y),
+    "scaled product": (_floats(lambda x, y: x * y), lambda x, y: 0.5 * (x * y)),
     "matrices": (lambda x, w: x @ w, lambda x, w: br.tanh(x @ w)),
     "swapped": (lambda c, x, y: br.where(c, x, y), lambda c, x, y: br.where(c, y, x)),
 }
@@ -85,7 +82,9 @@ def check_step(seed: int, size: int = 4, most_rules: int = 2) -> int:
     draw = random.Random(seed)
     exact = draw.random() < 0.3
     rules = RULES if exact else RULES | CHANGES
-    chosen = [rules[name] for name in draw.choices(sorted(rules), k=draw.randint(1, most_rules))]
+    chosen = [
+        rules[name] for name in draw.choices(sorted(rules), k=draw.randint(1, most_rules))
+    ]
     made, forward = _needed(seed, size), _needed(seed, size)
     fetch = differentiate(made, random.Random(seed + 1))
     original = str(made.program)
@@ -143,15 +142,14 @@ def compare(
     feeds: Mapping[str, Any],
 ) -> None:
     """Compare two runs: results, and the values of the scope afterwards."""
-    results, states = zip(
-        _two_runs(left, left_names, feeds), _two_runs(right, right_names, feeds), strict=True
-    )
-    for found, wanted in zip(*results, strict=True):
-        near(found, wanted, 1e-8, "result")
-    if states[0].keys() != states[1].keys():
-        raise Disagreement(f"states {sorted(states[0])}; of the oracle {sorted(states[1])}")
-    for name, value in states[1].items():
-        near(states[0][name], value, 1e-8, name)
+    found, state = _two_runs(left, left_names, feeds)
+    wanted, wanted_state = _two_runs(right, right_names, feeds)
+    for value, other in zip(found, wanted, strict=True):
+        near(value, other, 1e-8, "result")
+    if state.keys() != wanted_state.keys():
+        raise Disagreement(f"states {sorted(state)}; of the oracle {sorted(wanted_state)}")
+    for name, value in wanted_state.items():
+        near(state[name], value, 1e-8, name)
 
 
 def _two_runs(
@@ -164,7 +162,7 @@ def _two_runs(
     for _ in range(2):
         try:
             found = EXECUTORS["interpret"].run(program, scope, given, list(names))
-        except br.RunError as error:
-            return [type(error).__name__ == "" or 0.0], {}
+        except br.RunError:
+            return [], {}
         values += [np.asarray(value) for value in found]
     return values, {p.name: np.asarray(scope[p.name]) for p in program.persistables}

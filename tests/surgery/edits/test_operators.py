@@ -240,3 +240,18 @@ def test_unread_operators_and_declarations_are_removed_together() -> None:
     assert [op.name for op in new.block(0).ops] == ["y"]
     assert (new.feeds, new.parameters, new.startup.updates) == (("x",), [], {})
     assert "w" in prog.startup.updates
+
+
+def test_a_variable_that_is_read_twice_is_two_operands(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n"])
+        prog.give(br.multiply(x, x, name="square"))
+    swapped = prog.replace("square", lambda a, b: a * b + b)
+    first = prog.insert_before("square", lambda a, b: (a + 1.0, b))
+    both = prog.insert_before("square", lambda a: a + 1.0, operand="x")
+    assert [len({*p["square"].op.reads()}) for p in (first, both)] == [2, 2]
+    feed = {"x": np.float32([2.0, 3.0])}
+    run = br.Executor(mode=mode).run
+    np.testing.assert_allclose(run(swapped, br.Scope(), feed, "square"), [6.0, 12.0])
+    np.testing.assert_allclose(run(first, br.Scope(), feed, "square"), [6.0, 12.0])
+    np.testing.assert_allclose(run(both, br.Scope(), feed, "square"), [6.0, 12.0])

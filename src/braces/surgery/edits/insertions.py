@@ -11,7 +11,8 @@ names of the outputs that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from braces.builder.builder import Builder
@@ -122,7 +123,7 @@ def insert_before(
         different = builds.check_types(types, values)
         if different:
             walk.operators += [(handle.chain, handle.name) for handle in handles]
-        return _reading(op, dict(zip(olds, [v.name for v in values], strict=True)))
+        return _reading(op, operand, olds, [v.name for v in values])
 
     walk = EditWalk(label, {(handle.chain, handle.name): action for handle in handles})
     return EditResult(walk.apply(program), label, walk.variables, walk.operators)
@@ -138,7 +139,7 @@ def _operands(op: Op, operand: str | None, label: str) -> list[str]:
             f"`{op.name}` has no operands.", at=label, fix="Use insert_after, or replace."
         )
     if operand in op.inputs and operand != CAPTURES:
-        return list(dict.fromkeys(op.inputs[operand]))
+        return list(op.inputs[operand])
     if operand in names:
         return [operand]
     known = [*(slot for slot in op.inputs if slot != CAPTURES), *names]
@@ -150,13 +151,21 @@ def _operands(op: Op, operand: str | None, label: str) -> list[str]:
     )
 
 
-def _reading(op: Op, names: dict[str, str]) -> Op:
+def _reading(op: Op, operand: str | None, olds: Sequence[str], news: Sequence[str]) -> Op:
     """Return an operator that reads other operands; its blocks stay as they are."""
-    inputs = {
+    if operand is not None and operand not in op.inputs:
+        return op.with_(inputs=_renamed(op, dict(zip(olds, news, strict=True))))
+    slots = [operand] if operand is not None else [s for s in op.inputs if s != CAPTURES]
+    rest = iter(news)
+    new = {slot: tuple(islice(rest, len(op.inputs[slot]))) for slot in slots}
+    return op.with_(inputs={**op.inputs, **new})
+
+
+def _renamed(op: Op, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {
         slot: read if slot == CAPTURES else tuple(names.get(name, name) for name in read)
         for slot, read in op.inputs.items()
     }
-    return op.with_(inputs=inputs)
 
 
 # ---- replacement -----------------------------------------------------------------------------

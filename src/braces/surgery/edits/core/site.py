@@ -115,6 +115,6 @@ def takes_place(function: Callable[..., Any]) -> bool:
 
 
 def operands_of(op: Op, captures: str) -> list[str]:
-    """Return the variables that an operator reads, each once, without captures."""
+    """Return the variables that an operator reads, in order, without captures."""
     slots = ((slot, names) for slot, names in op.inputs.items() if slot != captures)
-    return list(dict.fromkeys(name for _, names in slots for name in names))
+    return [name for _, names in slots for name in names]
