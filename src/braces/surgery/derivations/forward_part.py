@@ -144,14 +144,15 @@ def _roots(
     derived -= outside.keys()
     ends = (n for n, info in main.vars.items() if info.kind == VALUE and n not in read)
     ends = (name for name in ends if name not in outside)
-    ends = (name for name in ends if name not in derived)
-    names = [*main.results, *updates.values(), *updates, *ends]
+    ends = [*ends, *(name for each in records for name in each.ends)]
+    names = [*main.results, *updates.values(), *updates]
     names += (name for each in records for name in _needed(each))
+    names += (name for name in ends if name not in derived)
     return [name for name in dict.fromkeys(names) if name in main.vars]
 
 
 def _needed(record: Derivation) -> Iterator[str]:
-    yield from (*record.targets, *record.inputs, *filter(None, record.seeds), *record.ends)
+    yield from (*record.targets, *record.inputs, *filter(None, record.seeds))
 
 
 def _without(main: Body, outside: dict[str, VarInfo], roots: list[str]) -> Body:
