@@ -59,6 +59,7 @@ CALLS: list[tuple[Callable[[Any], Any], str, str]] = [
         "cannot cut at `x`: expected a computed value, got data",
         "",
     ),
+    (lambda p: br.prune(p, [3]), "expected a variable or its name for a result, got 3", ""),
     (lambda p: p["absent"], "unknown operator, variable or block `absent`", ""),
     (
         lambda p: p.rewrite(int, br.exp),

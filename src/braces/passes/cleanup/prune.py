@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
 from braces.builder.checked_calls import checked_name
+from braces.builder.source_line import with_user_line
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
@@ -28,7 +29,6 @@ from braces.ir.paths import fix_by_probe
 from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions, names_bound_by
-from braces.keywords import hint_keywords
 from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminate_dead_code
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import random_states
@@ -37,7 +37,7 @@ from braces.passes.verifier.program import verified
 P = TypeVar("P", bound=Builder)
 
 
-@hint_keywords
+@with_user_line
 def prune(program: P, targets: Any) -> P:
     """Return the smallest program that still computes the targets.
 
