@@ -160,6 +160,8 @@ def test_a_paused_run_is_cancelled() -> None:
     session.close()
     assert time.monotonic() - begin < 1.5
     assert session.status.state == "ended"
+    with pytest.raises(br.RunError, match="the session is closed"):
+        session.restart()
     assert not [
         t for t in threading.enumerate() if t.name == "braces-debugger" and t.is_alive()
     ]

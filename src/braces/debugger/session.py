@@ -178,9 +178,15 @@ class DebugSession:
         return added
 
     def restart(self, paused: bool = True) -> None:
-        """Cancel the current run, and start another with the same inputs and breakpoints."""
+        """Cancel the current run, and start another with the same inputs and breakpoints.
+
+        Raises:
+            RunError: If the session is closed.
+        """
         paused = coerce_argument("restart", "paused", "bool", paused)
         with self._lock:
+            if self._closed.is_set():
+                raise RunError("the session is closed.", fix="Call prog.debug(...) again.")
             self.controller.close()
             self.current = self.generation + 1, self._start(paused)
 

@@ -21,6 +21,7 @@ from braces.builder.builder import Builder
 from braces.builder.checked_calls import checked_call, checked_name, checked_path
 from braces.builder.var import Var, main_var, visible_var
 from braces.errors import GradientError
+from braces.ir.paths import VARIABLE, unknown_path
 from braces.ir.places import Place
 from braces.ir.records import IDENTITY, ProgramDef
 from braces.ir.views import LoopView, view_of
@@ -103,11 +104,13 @@ def expose_gradients(
             hoisted with its zero.
 
     Raises:
-        UnknownNameError: If a value does not exist.
+        UnknownNameError: If the loss or a value does not exist.
         ProgramError: If the block of a value has no outputs for its cotangent.
         GradientError: If the dtype of a value is not a float, or the loss does not depend on
             it.
     """
+    if loss not in program.main.vars:
+        raise unknown_path(Place.main(program), loss, VARIABLE)
     tapped, taps = program, list[_Start]()
     for path in paths:
         tapped, start = _tapped(tapped, path, tied=tied)
