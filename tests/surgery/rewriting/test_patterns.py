@@ -333,3 +333,25 @@ def test_a_pattern_of_a_convolution_needs_no_annotations_and_passes_all_attribut
     assert types(prog.rewrite(plain, doubled)) == ["multiply", "conv2d"]
     assert types(biased.rewrite(with_bias, doubled)) == ["multiply", "conv2d"]
     assert len(biased.rewrite(plain, doubled).report) == 0
+
+
+def test_sizes_of_kernels_may_be_symbols_in_annotations() -> None:
+    def conv(x: Any, w: Any) -> Any:
+        return br.conv2d(x, w, bias=False)
+
+    def pooled(x: Any, w: Any) -> Any:
+        return br.max_pool2d(br.conv2d(x, w, bias=False), 2)
+
+    prog = built(
+        lambda x, w, v: br.max_pool2d(br.conv2d(br.conv2d(x, w, bias=False), v, bias=False), 2),
+        "f32[n,3,12,12]",
+        "f32[4,3,3,3]",
+        "f32[4,4,1,3]",
+    )
+    for pattern, count in ((conv, 2), (pooled, 1)):
+        pattern.__annotations__ = {"x": "f32[n,i,h,w]", "w": "f32[o,i,kh,kw]"}
+        assert len(prog.rewrite(pattern, lambda x, w, p=pattern: p(x, w * 2.0)).report) == count
+    conv.__annotations__ = {"x": "f32[n,i,h,w]", "w": "f32[o,i,k,k]"}
+    report = prog.rewrite(conv, lambda x, w: conv(x, w * 2.0)).report
+    assert len(report) == 1
+    assert "not f32[o,i,k,k]" in report.near[0].reason

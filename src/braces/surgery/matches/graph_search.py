@@ -15,6 +15,7 @@ from braces.dims import Size
 from braces.ir.records import CAPTURES, DATA, Op
 from braces.passes.core.rewrite import InsertionPoint
 from braces.surgery.matches.attributes import SizeMatch, different_attribute
+from braces.surgery.matches.crossings import crossing
 from braces.surgery.matches.levels import Level
 from braces.surgery.matches.match_report import NearMisses
 from braces.surgery.matches.pattern import PatternGraph
@@ -162,7 +163,10 @@ class GraphSearch:
                 self._miss(state.ops, reason)
             return
         maker = level.maker(name)
-        if maker is None:
+        elsewhere = self._crossing(like, name, level)
+        if elsewhere is not None:
+            self._miss(state.ops, elsewhere, agrees=True)
+        elif maker is None:
             self._miss(state.ops, f"`{name}` is not computed by `{like.type}`: it is an input")
         elif _computes(like) and not (at.prefix == maker.level.prefix and at.binds(name)):
             place = (
@@ -174,6 +178,15 @@ class GraphSearch:
             self._miss(state.ops, f"`{maker.op.name}` {place}", agrees)
         else:
             yield [OperatorGoal(like, maker.op, at, maker.level)], state
+
+    def _crossing(self, like: Op, name: str, level: Level) -> str | None:
+        """Return the reason to refuse an operand that is computed in another block."""
+        maker = level.maker(name)
+        if level.outer is not None or not _computes(like):
+            return None
+        if maker is not None and maker.op.type == like.type:
+            return None
+        return crossing(name, like.type, None if maker is None else maker.op, self.place)
 
     def _leaf_mismatch(self, wanted: str, name: str, level: Level) -> str | None:
         """Return the reason for which an input of the pattern cannot be this variable."""

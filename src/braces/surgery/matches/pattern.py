@@ -22,13 +22,14 @@ from braces.builder.builder import Builder
 from braces.builder.user_functions import calling, check_takes, function_text, signature_of
 from braces.builder.var import Var, expose
 from braces.define.axes.axis_map import shape_of
+from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, TensorType, Type
 from braces.errors import BracesError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
 from braces.ir.records import CAPTURES, DATA, Body, Op
 from braces.ir.walk import ancestors, dimensions, producers
 from braces.surgery.matches.alternatives import Choices, all_choices
-from braces.surgery.matches.type_hint import TypeHint, read_hint
+from braces.surgery.matches.type_hint import SAMPLE_SIZE, TypeHint, read_hint
 
 SAMPLES: tuple[Any, ...] = (0, 0.5, False, "float32", (0,), (8, 8), None, 1)
 """Sample values of attribute wildcards."""
@@ -148,24 +149,33 @@ class Pattern:
                 return error
 
     def _find_skeletons(self) -> tuple[PatternGraph, ...]:
+        errors = list[BracesError]()
+        graphs = self._graphs_for(self._sample_types(), errors)
+        for own in (SAMPLE_SIZE, 1):
+            numbers = (_with_sizes(types, own) for types in self._sample_types())
+            graphs = graphs or self._graphs_for(numbers, errors)
+        if not graphs:
+            raise _unbuildable(self, errors[0] if errors else None)
+        for graph in graphs.values():
+            _check_can_match(self, graph)
+        return tuple(graphs.values())
+
+    def _graphs_for(
+        self, samples: Iterable[tuple[Type, ...]], errors: list[BracesError]
+    ) -> dict[object, PatternGraph]:
+        """Return the graphs for sample types by structure; errors are appended."""
         graphs: dict[object, PatternGraph] = {}
-        first_error: BracesError | None = None
-        for types in self._sample_types():
+        for types in samples:
             if graphs and any(type_ != FLOAT32 for type_ in _guessed_dtypes(types)):
                 break
             for values in self._sample_values():
                 tried = list(all_choices(lambda c, t=types, v=values: self._build(t, v, c)))
                 built = [graph for graph in tried if isinstance(graph, PatternGraph)]
                 graphs |= {graph.structure: graph for graph in built}
-                errors = (each for each in tried if isinstance(each, BracesError))
-                first_error = first_error or next(errors, None)
+                errors += (each for each in tried if isinstance(each, BracesError))
                 if built:
                     break
-        if not graphs:
-            raise _unbuildable(self, first_error)
-        for graph in graphs.values():
-            _check_can_match(self, graph)
-        return tuple(graphs.values())
+        return graphs
 
     def _sample_values(self) -> Iterator[dict[str, Any]]:
         count = len(self.attributes)
@@ -185,6 +195,28 @@ class Pattern:
 
 def _guessed_dtypes(types: Sequence[Type]) -> list[Any]:
     return [type_.dtype for type_ in types if isinstance(type_, TensorType)]
+
+
+def _with_sizes(types: tuple[Type, ...], own: int) -> tuple[Type, ...]:
+    """Return types with a number for each symbol, as kernels of convolutions need.
+
+    Args:
+        types: The types.
+        own: The size for symbols that the first type does not have.
+    """
+    first = _sizes(types[:1])
+
+    def size(each: Size) -> int:
+        if isinstance(each, int):
+            return each
+        return SAMPLE_SIZE if each.name in first else own
+
+    return tuple(
+        TensorType(each.dtype, tuple(map(size, each.shape)))
+        if isinstance(each, TensorType)
+        else each
+        for each in types
+    )
 
 
 def _sample_dtypes(count: int) -> Iterator[tuple[Any, ...]]:
@@ -293,12 +325,29 @@ def _check_can_match(pattern: Pattern, graph: PatternGraph) -> None:
     elif unread is not None:
         problem = f"does not use its parameter `{unread}`"
         fix = "Remove the parameter, or compute the result from it."
+    elif (apart := _disconnected(graph)) is not None:
+        problem = f"returns results that share no variable: `{apart}` and the first one"
+        fix = "Rewrite by a pattern for each of them, one after the other."
     if problem:
         raise ProgramError(
             f"the pattern `{pattern.__name__}` {problem}, so it can never match.",
             at=function_text(pattern.function),
             fix=fix,
         )
+
+
+def _disconnected(graph: PatternGraph) -> str | None:
+    """Return an output that shares no operand, at any distance, with the others."""
+    ops = graph.body.ops
+    needs = {name: {name, *ancestors(ops, [name])} for name in graph.outputs}
+    reached, rest = set[str](), list(needs)
+    while rest:
+        near = next((n for n in rest if not reached or not reached.isdisjoint(needs[n])), None)
+        if near is None:
+            return rest[0]
+        reached |= needs[near]
+        rest.remove(near)
+    return None
 
 
 def _read_by_block_op(op: Op) -> Iterator[str]:
