@@ -62,6 +62,7 @@ CHANGES: dict[str, Change] = {
     "set_attrs": lambda p: p.set_attrs("rnn", recompute=True),
     "set_constant": lambda p: p.set_constant(p.find(type="constant")[0], 1.5),
     "splice": lambda p: p.splice(head(), {"v": "encoder/proj"}, name="head"),
+    "unfreeze": lambda p: p.freeze("cell.*").unfreeze("cell.*"),
     "wrap": lambda p: p.wrap(SQUASHED, name="layer"),
     "br.cut": lambda p: br.cut(p, at=["front/body/encoder/proj"]),
     "br.for_test": br.for_test,
@@ -251,6 +252,11 @@ def test_selections_and_handles_are_arguments_of_later_versions() -> None:
     assert (act == exe.run(new, scope, FEED, fetch=SQUASHED)).all()
     ablated = exe.run(new, scope, FEED, patch={acts[0]: 0.0}, fetch=[acts[0]])
     assert not ablated[0].any()
+    grads = exe.run(
+        new, scope, FEED, fetch=[br.grad_of("loss", at) for at in (acts[0], SQUASHED)]
+    )
+    assert (grads[0] == grads[1]).all()
+    assert grads[0].any()
 
 
 def test_lineages_keep_only_what_handles_need() -> None:

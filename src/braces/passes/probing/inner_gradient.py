@@ -21,7 +21,7 @@ from braces.builder.builder import Builder
 from braces.builder.checked_calls import checked_call, checked_name, checked_path
 from braces.builder.var import Var, main_var, visible_var
 from braces.errors import GradientError
-from braces.ir.paths import VARIABLE, unknown_path
+from braces.ir.paths import VARIABLE, Findable, current_path, unknown_path
 from braces.ir.places import Place
 from braces.ir.records import IDENTITY, ProgramDef
 from braces.ir.views import LoopView, view_of
@@ -43,17 +43,25 @@ class InnerGradient(str):
     Attributes:
         loss: The name of the loss.
         path: The path of the value.
+        handle: The handle of the value, if one was given: it is looked up in later versions.
     """
 
-    __slots__ = ("loss", "path")
+    __slots__ = ("handle", "loss", "path")
     loss: str
     path: str
+    handle: Findable | None
 
-    def __new__(cls, loss: str, path: str) -> Self:
+    def __new__(cls, loss: str, path: str, handle: Findable | None = None) -> Self:
         """Create the fetch."""
         fetch = super().__new__(cls, f"gradient of {loss} by {path}")
-        fetch.loss, fetch.path = loss, path
+        fetch.loss, fetch.path, fetch.handle = loss, path, handle
         return fetch
+
+    def now(self, program: ProgramDef) -> InnerGradient:
+        """Return the fetch with the current path of its handle."""
+        if self.handle is None:
+            return self
+        return InnerGradient(self.loss, current_path(program, self.handle))
 
 
 @checked_call
@@ -88,7 +96,8 @@ def grad_of(loss: Any, path: Any) -> Any:
         >>> act.tolist(), grad.tolist()
         ([2.0, 6.0], [36.0, 12.0])
     """
-    return InnerGradient(checked_name(loss, "`loss`", _FIX), checked_path(path, _FIX))
+    handle = path if hasattr(path, "place") else None
+    return InnerGradient(checked_name(loss, "`loss`", _FIX), checked_path(path, _FIX), handle)
 
 
 def expose_gradients(

@@ -15,6 +15,7 @@ from braces.errors import ProgramError, short_text
 from braces.ir.paths import current_path
 from braces.ir.places import Place
 from braces.ir.records import VarInfo
+from braces.passes.probing.inner_gradient import InnerGradient
 
 
 def default_fetches(program: Builder) -> tuple[str, ...]:
@@ -48,6 +49,8 @@ def read_fetch(
 
 def _fetch_name(program: Builder | None, fetch: Any) -> str:
     if not isinstance(fetch, Var):
+        if type(fetch) is InnerGradient and program is not None:
+            return fetch.now(program.definition)
         if isinstance(fetch, str | VarInfo):
             return fetch if isinstance(fetch, str) else fetch.name
         if (path := _path_of(fetch)) is not None:
