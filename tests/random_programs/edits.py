@@ -227,7 +227,12 @@ def check_edited_step(seed: int, size: int = 4, most: int = 4) -> Counter[str]:
     results = differentiate(made, random.Random(seed + 1))
     done, text = Counter[str](), str(made.program)
     handles = [made.program[name] for name in results]
-    prog = edited(made.program, draw, done, most)
+    try:
+        prog = edited(made.program, draw, done, most)
+    except br.ProgramError as error:  # a selection of forward operators and of derived ones
+        if "and others of their derivative" not in str(error):
+            raise
+        prog = made.program
     assert str(made.program) == text
     names = [prog[handle].path for handle in handles]
     assert str(br.Program(parse_program(str(prog)))) == str(prog)
