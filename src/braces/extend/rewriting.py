@@ -11,6 +11,6 @@ from braces.passes.core.pipeline import Pass as Pass, note as note
 from braces.passes.core.rewrite import (
     InsertionPoint as InsertionPoint,
     Replacement as Replacement,
-    rewrite as rewrite,
 )
 from braces.passes.training.inference_mode import without_other_counts as without_other_counts
+from braces.surgery.row_draws import rewrite as rewrite

@@ -14,12 +14,43 @@ from functools import cache, partial
 
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.ir.records import Body, Op
+from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.views import PartitionView, view_of
 from braces.ir.views.partition import Case, Operand
 from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.partition.random import number_draws, row_numbers
-from braces.passes.core.rewrite import InsertionPoint
+from braces.passes.core.rewrite import InsertionPoint, Replacement, Rule, rewrite as walk
+
+
+def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
+    """Rewrite a program by a rule, as a pass does.
+
+    Blocks are walked in the order of execution and inside out. A rule meets an operator when
+    all operators before it, and all in its sub-blocks, are rewritten. It may build operators,
+    which are inserted before this one (`InsertionPoint.building`). It returns the operator
+    itself, an operator that replaces it, a mapping from old to new names of its outputs, or
+    `None` to remove it. Draws that it builds in row-wise branches depend on the row. A method
+    `enter(place)` of a rule is called before the first operator of each block.
+    """
+
+    def completed(op: Op, point: InsertionPoint) -> Replacement:
+        replacement = rule(op, point)
+        if not isinstance(replacement, Op) or not _has_new_content(op, point):
+            return replacement
+        return complete_rows(replacement, point)
+
+    if hasattr(rule, "enter"):
+        completed.enter = rule.enter  # type: ignore[attr-defined]
+    return walk(program, completed)
+
+
+def _has_new_content(op: Op, point: InsertionPoint) -> bool:
+    """Return whether the walk has changed a block of an operator."""
+    bodies = op.bodies()
+    if not bodies:
+        return False
+    before = next((each.bodies() for each in point.body.ops if each.name == op.name), bodies)
+    return any(body is not bodies[label] for label, body in before.items())
 
 
 def complete_rows(op: Op, point: InsertionPoint) -> Op:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.extend.rewriting import rewrite
 
 LENGTHS = np.array([1, 4, 3, 2, 4], "int32")
 FEED = {"x": np.full((5, 4, 64), 0.5, "f"), "lengths": LENGTHS}
@@ -105,3 +106,25 @@ def test_a_changed_program_and_its_original_are_trained_apart(change: str) -> No
         exe.init(one, scope, seed=0)
         exe.run(one, scope, FEED, "loss")
         assert "sgd/learning_rate" in scope.names()
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_pass_draws_as_the_same_rule_of_a_rewriting(deep: bool, mode: str) -> None:
+    def rule(op: Any, place: Any) -> Any:
+        if op.type != "tanh":
+            return op
+        with place.building():
+            dropped = drop(place.var(op.inputs["x"][0]))
+        return {op.outputs["out"][0]: dropped.name}
+
+    prog = steps(deep)
+    with prog:
+        prog.give(br.dropout(prog.var("x"), 0.1, name="own").name)
+    mine = br.passes.Pass("mine", lambda definition: rewrite(definition, rule))
+    results = list[Any]()
+    for one, passes in ((prog.rewrite(rule), ()), (mine(prog), ()), (prog, (mine,))):
+        exe = br.Executor(mode=mode, passes=passes)
+        scope = exe.init(one, br.Scope(), seed=0)
+        results.append(exe.run(one, scope, FEED, "loss", seed=3))
+    np.testing.assert_array_equal(results[1], results[0])
+    np.testing.assert_array_equal(results[2], results[0])
