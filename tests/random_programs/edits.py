@@ -221,6 +221,14 @@ def edited(prog: br.Program, draw: random.Random, done: Counter[str], most: int)
     return prog
 
 
+REFUSALS = (
+    "and others of their derivative",
+    "it cannot be built again: the part that",
+    "would invalidate the user-written gradient",
+)
+"""Reasons to refuse edits of steps that do not take `exact=True`, as `wrap`."""
+
+
 def check_edited_step(seed: int, size: int = 4, most: int = 4) -> Counter[str]:
     """Compare two runs of an edited training step with those of the original."""
     made, feeds, draw = generate(seed, size), feeds_of(seed), random.Random(seed)
@@ -229,8 +237,8 @@ def check_edited_step(seed: int, size: int = 4, most: int = 4) -> Counter[str]:
     handles = [made.program[name] for name in results]
     try:
         prog = edited(made.program, draw, done, most)
-    except br.ProgramError as error:  # a selection of forward operators and of derived ones
-        if "and others of their derivative" not in str(error):
+    except br.ProgramError as error:
+        if not any(reason in str(error) for reason in REFUSALS):
             raise
         prog = made.program
     assert str(made.program) == text
