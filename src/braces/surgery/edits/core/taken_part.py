@@ -158,8 +158,8 @@ def _mixed(cause: WholeNeededError) -> ProgramError:
     return ProgramError(
         f"{cause.what.removesuffix('.')}, while the derivative is built again.",
         at=cause.at,
-        given="the edit concerns differentiated places, and others that belong to their "
-        "derivative or that no result needs",
+        given="the edit concerns differentiated places, and others of their derivative or that "
+        "no result needs",
         fix="Select places of the forward part, as those of br.prune(prog, [loss]), and edit "
         "others afterwards.",
     )
