@@ -263,6 +263,33 @@ def test_a_speech_detector_with_a_branch_for_the_sample_rate_streams(
     np.testing.assert_allclose(scope["state"], carried, atol=1e-5)
 
 
+def test_weights_of_a_speech_detector_become_int8_without_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    from examples.real_models import look_alike, packages  # it imports onnx
+
+    look_alike.write(tmp_path)
+    path = packages.get(f"{packages.SILERO}/silero_vad_16k_sequence.onnx", tmp_path)
+    (code,) = blocks(f"{FOLDER}/quantize.md", "py")
+    assert len([line for line in code.splitlines() if line.strip()]) <= LINES
+    names: dict[str, Any] = {"br": br, "np": np, "exe": br.Executor()}
+    monkeypatch.chdir(path.parent)
+    exec(compile(code.replace("/tmp/", f"{tmp_path}/"), "quantize.md", "exec"), names)
+    small, written = names["small"], tmp_path / "int8.onnx"
+    assert len(small.find(kind="variables", type="i8")) == len(names["weights"]) == 4
+    assert written.stat().st_size < 0.5 * path.stat().st_size
+
+    zeros, rng = np.zeros((1, 1, 128), "float32"), np.random.default_rng(0)
+    feed = {"input": rng.normal(size=(6, 576)).astype("float32"), "h": zeros, "c": zeros}
+    found = names["exe"].run(small, names["scope"], feed)[0]
+    before, after = (onnxruntime.InferenceSession(str(file)) for file in (path, written))
+    np.testing.assert_allclose(found, after.run(None, feed)[0], atol=1e-5)
+    difference = np.abs(found - before.run(None, feed)[0]).max()
+    assert 0 < difference < 0.1
+
+
 LSTM = """<ir_version: 9, opset_import: ["" : 20]>
 net (float[t, 2, 3] x) => (float[t, 1, 2, 4] y) {
     y = LSTM <hidden_size = 4> (x, w, r)
