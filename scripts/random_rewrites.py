@@ -35,9 +35,9 @@ KINDS = ("rules", "steps", "edits", "edited steps")
 
 def checks() -> dict[str, Callable[[int], int]]:
     """Return the checks by name; each returns a number of matches or edits."""
-    from tests.random_programs.edits import check_edited, check_edited_step
-    from tests.random_programs.rewrites import check_rewritten
-    from tests.random_programs.steps import check_step
+    from tests.random_programs.surgery.edits import check_edited, check_edited_step
+    from tests.random_programs.surgery.rewrites import check_rewritten
+    from tests.random_programs.surgery.steps import check_step
 
     return {
         "rules": check_rewritten,

@@ -44,6 +44,7 @@ class _Repetition:
     Attributes:
         program: The program so far.
         waiting: Operators that read values of calls to come.
+        expected: The old names of the results of the calls so far.
         now: Names of variables, by those under which a call is repeated.
     """
 
@@ -75,6 +76,7 @@ class _Repetition:
         self.program = rewritten.like(self.whole.with_(main=body, updates=updates))
         self.program.startup = rewritten.startup
         self.now: Mapping[str, str] = {}
+        self.expected = set[str]()
         self.steps = {v for r in part.records for v in (*r.updates.values(), *r.states)}
         self._reserve()
 
@@ -130,6 +132,7 @@ class _Repetition:
         self._rename(self.now, recorded=True)
         self.now = {}
         self._rename_steps(record)
+        self.expected.update(record.results)
 
     def _earlier_names(self, record: Derivation) -> dict[str, str]:
         """Return the earlier names of variables after which a call names its states."""
@@ -207,8 +210,12 @@ class _Repetition:
             seeds=tuple(map(now, record.seeds)),
         )
 
-    def _no_target(self, name: str, record: Derivation) -> ProgramError:
+    def _no_target(self, name: str, record: Derivation) -> BracesError:
         if name in self.late:
+            gone = self.expected.difference(self.program.table.vars)
+            reader = next((op for op in self.waiting if not gone.isdisjoint(op.reads())), None)
+            if reader is not None:
+                return self._missing(reader)
             return ProgramError(
                 f"`{name}` depends on its own derivative, so {record.function} cannot be "
                 "repeated.",
@@ -266,7 +273,8 @@ class _Repetition:
 
     def _missing(self, op: Op) -> BracesError:
         table = self.program.table
-        name = next(name for name in op.reads() if table.find_var(name) is None)
+        absent = [name for name in op.reads() if table.find_var(name) is None]
+        name = next((name for name in absent if name in self.expected), absent[0])
         return GradientError(
             f"`{name}`, which `{op.name}` reads, does not exist after the rewriting: nothing "
             "depends on its parameter any more.",

@@ -12,7 +12,7 @@ from braces.extend.programs import parse_program
 from tests.random_programs.agree import EXECUTORS, read_needed
 from tests.random_programs.generate import feeds_of, generate
 from tests.random_programs.oracle import Refused
-from tests.random_programs.steps import compare, differentiate
+from tests.random_programs.surgery.steps import compare, differentiate
 from tests.support.comparison import near
 
 Editable = Any

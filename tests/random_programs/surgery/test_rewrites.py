@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.random_programs.edits import EDITS, check_edited, check_edited_step
-from tests.random_programs.rewrites import check_rewritten
-from tests.random_programs.steps import check_step
+from tests.random_programs.surgery.derivative_edits import check_edited_derivative
+from tests.random_programs.surgery.edits import EDITS, check_edited, check_edited_step
+from tests.random_programs.surgery.rewrites import check_rewritten
+from tests.random_programs.surgery.steps import check_step
 
 pytestmark = pytest.mark.unoptimized
 
@@ -55,3 +56,16 @@ def test_1000_rewritten_and_edited_steps(first: int) -> None:
             check_step(seed)
             check_edited(seed)
             check_edited_step(seed)
+
+
+@pytest.mark.parametrize("first", [0, 112])
+def test_edited_derivatives_are_those_of_the_edited_program(first: int) -> None:
+    with np.errstate(all="ignore"):
+        assert any([check_edited_derivative(seed) for seed in range(first, first + 6)])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("first", range(1000, 2000, 20))
+def test_1000_edited_derivatives(first: int) -> None:
+    with np.errstate(all="ignore"):
+        assert any([check_edited_derivative(seed) for seed in range(first, first + 20)])

@@ -17,7 +17,7 @@ from braces import optimizer as opt
 from braces.extend.programs import parse_program
 from tests.random_programs.agree import EXECUTORS, Disagreement
 from tests.random_programs.generate import Generated, feeds_of, generate
-from tests.random_programs.rewrites import RULES, Both
+from tests.random_programs.surgery.rewrites import RULES, Both
 from tests.support.comparison import near
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
