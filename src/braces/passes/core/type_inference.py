@@ -8,10 +8,17 @@ from braces.define.decorator import OPS
 from braces.define.type_inference import infer_op
 from braces.dims import Unifier
 from braces.dtypes import Type
-from braces.errors import BracesError
+from braces.errors import BracesError, ShapeError
 from braces.ir.records import Body, Op
+from braces.ir.views import SwitchView, view_of
 from braces.ir.walk import map_bodies
 from braces.ops.control.core.block_op import BlockOp
+
+_EVERY_CASE = (
+    "Every case of a branch must fit. Pass a symbolic size if another case runs with this one. "
+    "For an ONNX model with a known condition, "
+    "br.from_onnx(model, constants={name: value}) keeps only the case that runs."
+)
 
 
 def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
@@ -68,4 +75,9 @@ def _with_inferred_blocks(op: Op, types: Mapping[str, Type], unifier: Unifier) -
     }
     interfaces = definition.interface(op, input_types)
     params = iter([interfaces[label].params for label in op.bodies()])
-    return map_bodies(op, lambda body: infer_body(body, next(params), types, unifier))
+    try:
+        return map_bodies(op, lambda body: infer_body(body, next(params), types, unifier))
+    except ShapeError as error:
+        if isinstance(view_of(op), SwitchView) and _EVERY_CASE not in (error.fix or ""):
+            error.fix = f"{error.fix or ''} {_EVERY_CASE}".strip()
+        raise

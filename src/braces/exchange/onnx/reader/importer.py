@@ -45,6 +45,8 @@ def from_onnx(
     model: str | PathLike[str] | Any,
     sizes: Mapping[str, int] | None = None,
     inputs: Examples | None = None,
+    *,
+    constants: Mapping[str, Any] | None = None,
 ) -> tuple[Program, dict[str, Array]]:
     """Convert an ONNX model to a program, and return the values of its parameters.
 
@@ -60,6 +62,9 @@ def from_onnx(
         inputs: Example values of inputs: a dict by name, or a list in the order of the model's
             inputs, with `None` for one without an example. If sizes or indices that must be
             known depend on an input, it becomes a constant of that value instead of a feed.
+        constants: Values by the names of inputs that become constants instead of feeds. An `If`
+            whose condition is then known has one branch in the program. The types of the other
+            one need not fit.
 
     A training step that `br.to_onnx` wrote with `updates=True` remains a training step: a run
     gives the next values of the updated variables.
@@ -71,9 +76,9 @@ def from_onnx(
     Raises:
         FileFormatError: If the file is not a model.
         ProgramError: If the model has unsupported nodes (the message lists all of them), or
-            there are more examples than inputs.
-        FeedError: If an example cannot be converted to the dtype of its input.
-        ShapeError: If the rank of an example differs from that of its input.
+            there are more examples than inputs; or an input is both a constant and an example.
+        FeedError: If an example or a constant cannot be converted to the dtype of its input.
+        ShapeError: If the rank of an example or a constant differs from that of its input.
         UnknownNameError: If the model has no input or no size of a given name.
         OSError: If the file does not exist.
 
@@ -98,7 +103,7 @@ def from_onnx(
     examples = read_examples(proto.graph, inputs)
     _check_sizes(proto.graph, sizes or {})
     load_external_data(proto, folder)
-    fixed = dict[str, Any]()
+    fixed = _read_constants(proto.graph, constants, examples)
     blocks = bool(proto.functions)
     while True:
         try:
@@ -189,9 +194,26 @@ def _add_updates(reader: OnnxReader, names: GraphScope) -> None:
         if not isinstance(before, Var):
             raise ProgramError(
                 f"`{name}` is updated by each run and cannot be a constant.",
-                fix=f"Remove {name!r:.60} from `inputs`.",
+                fix=f"Remove {name!r:.60} from `inputs` and `constants`.",
             )
         reader.program.update(before, after)
+
+
+def _read_constants(graph: Any, constants: Any, examples: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of inputs that are constants by name, in the declared dtypes."""
+    if not isinstance(constants, Mapping | None):
+        raise ProgramError(
+            f"expected a mapping for `constants`, got {constants!r:.80}.",
+            fix="Pass constants={'name': array}.",
+        )
+    values = cast("Mapping[str, Any]", constants or {})
+    both = sorted(examples.keys() & values.keys())
+    if both:
+        raise ProgramError(
+            f"the input `{both[0]:.60}` is both in `inputs` and in `constants`.",
+            fix="Remove it from `inputs`.",
+        )
+    return read_examples(graph, values)
 
 
 def _fixed(example: Any) -> Value:
