@@ -10,4 +10,5 @@ from braces.surgery.comparison.value_trace import (
     Event as Event,
     Key as Key,
     Trace as Trace,
+    trace_program as trace_program,
 )

@@ -43,7 +43,8 @@ def compare_values(
     be the result of a rewrite or a pass, or the model that `a` was imported from:
 
     - a path of an ONNX file or an `onnx.ModelProto`, run by ONNX Runtime with all values of its
-      graph, and of the bodies of `Loop`, `Scan` and `If`, as outputs;
+      graph, and of the bodies of `Loop`, `Scan` and `If`, as outputs. In the loop of an
+      imported LSTM, values are compared with those of a fresh import;
     - a PyTorch module or an `ExportedProgram`, run in PyTorch with a record of each operator;
       its parameters, buffers and random state do not change;
     - a JAX function, of which each equation is evaluated.

@@ -6,6 +6,10 @@ without an equal one in the other run are followed backward. The first operator 
 operands all have equal values is the difference. Operators that compute nothing, such as a
 constant or a reshape, come last: one of the two runs may have a layout of its own.
 
+A model of another system may have one operator for a whole loop, as an LSTM of ONNX. Its trace
+then offers a finer one of the same model, which stands for it in the search in `a` if the
+results of both agree.
+
 A match may be accidental: of a small value (a flag, a small integer, a constant of one number),
 or of a value that the other run computes elsewhere, as a gradient does. It counts as a match
 unless the operator that reads it has a counterpart in the other run, of the same type and with
@@ -15,7 +19,7 @@ the value is the difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -56,8 +60,9 @@ def compare_traces(left: Trace, right: Trace, rtol: float, atol: float) -> Value
     olds = [old for name, old, _ in pairs if name in names]
     news = [new for name, _, new in pairs if name in names]
     keys = [key for event in left.events for key in event.writes if key in left.values]
+    finer = _finer_difference(left, right, names, rtol, atol) if results else None
     return ValueComparison(
-        forth.first_difference(olds),
+        finer or forth.first_difference(olds),
         back.first_difference(news),
         results,
         sum(forth.matches(key) for key in keys),
@@ -65,6 +70,20 @@ def compare_traces(left: Trace, right: Trace, rtol: float, atol: float) -> Value
         forth.differing_inputs(olds),
         tuple(_unpaired(left, right, pairs)),
     )
+
+
+def _finer_difference(
+    left: Trace, right: Trace, names: Collection[str], rtol: float, atol: float
+) -> DifferingOperator | None:
+    """Return the first difference from a finer trace of the same model, if that agrees."""
+    finer = None if right.finer is None else right.finer()
+    if finer is None:
+        return None
+    agreeing = Matching(finer, right, rtol, atol)
+    if any(_differences(_result_pairs(finer, right), agreeing)):
+        return None
+    pairs = [pair for pair in _result_pairs(left, finer) if pair[0] in names]
+    return Matching(left, finer, rtol, atol).first_difference([old for _, old, _ in pairs])
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -58,6 +58,8 @@ class Trace:
         results: The results by name.
         cleared: The arrays that have numbers of other batch elements than those of their case,
             with zeros there. Such numbers do not reach any result.
+        finer: Runs the same model with more inner values, as an import of it; `None` if there
+            is no such run. An LSTM of ONNX is one operator, and a loop in its import.
     """
 
     system: str
@@ -65,6 +67,7 @@ class Trace:
     events: list[Event] = field(default_factory=list[Event])
     results: dict[str, Key] = field(default_factory=dict[str, Key])
     cleared: dict[Key, Array] = field(default_factory=dict[Key, Any])
+    finer: Callable[[], Trace | None] | None = None
 
     def compared(self, key: Key) -> Array | None:
         """Return the array of a key for comparison; `None` for a list."""

@@ -109,3 +109,70 @@ def test_loops_with_few_iterations(n: int) -> None:
         swapped(prog, "tanh", "sin"), proto, values, {"x": -X, "n": np.int64(n)}
     )
     assert bool(found) == bool(n)
+
+
+# ---- recurrent layers ------------------------------------------------------------------------
+
+RECURRENT = """<ir_version: 9, opset_import: ["" : 20]>
+net (float[t, 2, 3] x) => (float[t, 2, 4] z) <int64[1] one = {1}> {
+    p = Exp (x)
+    y = KIND <hidden_size = 4, direction = "WAY"> (p, w, r, b)
+    s = Squeeze (y, one)
+    z = Sin (s)
+}"""
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def recurrent(kind: str, way: str = "forward") -> tuple[Any, dict[str, Any]]:
+    """A model with a recurrent layer of random weights, and a feed."""
+    model = onnx.parser.parse_model(RECURRENT.replace("KIND", kind).replace("WAY", way))
+    rng, rows = np.random.default_rng(0), GATES[kind] * 4
+    for name, shape in (("w", (rows, 3)), ("r", (rows, 4)), ("b", (2 * rows,))):
+        value = rng.normal(size=(1, *shape)).astype("float32")
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    return model, {"x": rng.normal(size=(5, 2, 3)).astype("float32")}
+
+
+@pytest.mark.parametrize("way", ["forward", "reverse"])
+@pytest.mark.parametrize("kind", GATES)
+def test_a_wrong_operator_in_a_recurrent_layer_is_named_with_its_iteration(
+    kind: str, way: str
+) -> None:
+    model, feed = recurrent(kind, way)
+    prog, values = br.from_onnx(model)
+    assert not br.compare_values(prog, model, values, feed)
+    places = prog.find(type=["tanh", "sigmoid"], inside="y/loop_0/body")
+    assert len(places) == {"LSTM": 5, "GRU": 3, "RNN": 1}[kind]
+    for place in places:
+        wrong = prog.replace(place, br.sin)
+        found = br.compare_values(wrong, model, values, feed)
+        assert found.first is not None
+        assert found.other is not None
+        assert (found.first.path, found.first.type) == (place.path, "sin")
+        assert found.first.iteration[0] <= 1  # a gate of the first memory, 0, is not read
+        assert (found.other.system, found.other.path) == ("ONNX Runtime", "y")
+
+
+def test_weights_of_a_recurrent_layer_that_differ_are_inputs() -> None:
+    model, feed = recurrent("GRU")
+    prog, values = br.from_onnx(model)
+    found = br.compare_values(prog, model, {**values, "w": values["w"] + 0.1}, feed)
+    assert found.inputs == ("w",)
+
+
+def test_an_import_that_differs_from_its_model_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, feed = recurrent("LSTM")
+    prog, values = br.from_onnx(model)
+    wrong = prog.replace("y/loop_0/body/y/tanh_0", br.sin)
+    imported = "braces.exchange.onnx.reader.trace_values.from_onnx"
+
+    def misread(_model: Any) -> Any:
+        return wrong, values
+
+    monkeypatch.setattr(imported, misread)
+    found = br.compare_values(wrong, model, values, feed)
+    assert found.first is not None
+    assert found.first.path.startswith("y/")
+    assert found.first.system == "Braces"

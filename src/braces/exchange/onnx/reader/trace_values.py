@@ -14,10 +14,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.errors import FeedError, ProgramError
+from braces.errors import BracesError, FeedError, ProgramError
+from braces.exchange.common.model.names import clean_name
+from braces.exchange.onnx.reader.importer import from_onnx
 from braces.exchange.onnx.runtime import session
-from braces.extend.comparing import Event, Key, Trace
-from braces.extend.programs import Program
+from braces.extend.comparing import Event, Key, Trace, trace_program
+from braces.extend.programs import Program, Scope
 from braces.lazy import onnx as lazy_onnx
 
 onnx: Any = lazy_onnx
@@ -50,10 +52,10 @@ def trace_onnx(
         proto.CopyFrom(model)
     else:
         return None
-    return _trace_proto(proto, program, feed)
+    return _trace_proto(proto, model, program, feed)
 
 
-def _trace_proto(proto: Any, program: Program, feed: Mapping[str, Any]) -> Trace:
+def _trace_proto(proto: Any, model: Any, program: Program, feed: Mapping[str, Any]) -> Trace:
     constants = {c.name: onnx.numpy_helper.to_array(c) for c in proto.graph.initializer}
     inputs = _onnx_inputs(proto.graph, constants, program, feed)
     names = [output.name for output in proto.graph.output]
@@ -66,7 +68,21 @@ def _trace_proto(proto: Any, program: Program, feed: Mapping[str, Any]) -> Trace
     frame = _GraphRun("", "", (), {**constants, **inputs, **outputs})
     tracer.graph(proto.graph, frame)
     tracer.trace.results = {name: ("", name) for name in names}
+    tracer.trace.finer = lambda: _trace_import(model, inputs)
     return tracer.trace
+
+
+def _trace_import(model: Any, inputs: Mapping[str, Any]) -> Trace | None:
+    """Return the trace of an import of the model; `None` if it cannot be imported or run."""
+    try:
+        imported, values = from_onnx(model)
+        scope = Scope()
+        scope.update(values)
+        known = {clean_name(name, "input"): value for name, value in inputs.items()}
+        feed = {name: known[name] for name in imported.feeds if name in known}
+        return trace_program(imported, scope, feed, imported.fetches, None)
+    except BracesError:
+        return None
 
 
 def _run(inference: Any, names: Sequence[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
