@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,61 @@ def test_modules_and_exports_agree_and_a_difference_is_found(name: str, train: b
         assert (found.first.system, found.first.type) == ("Braces", "cos")
         assert (found.other.system, found.other.type.rstrip("_")) == ("PyTorch", "tanh")
         assert found.other.path.startswith(other_path)
-        assert "test_torch_compare.py" in found.other.source or model is exported
+        assert "test_torch_compare.py" in found.other.source
+        assert "test_torch_compare.py" in found.first.source
         if name in ("while", "scan"):
             assert (found.first.iteration, found.other.iteration) == ((0,), (0,))
     assert torch.equal(random, torch.get_rng_state())
     for key, value in module.state_dict().items():
         assert torch.equal(value, state[key]), key
         assert torch.equal(exported.state_dict[key], state[key]), key
+
+
+class Loops(nn.Module):
+    """Two calls of one function of control flow, with functions of several lines."""
+
+    def forward(self, x: Any) -> Any:
+        def more(i: Any, h: Any) -> Any:
+            return i < 3
+
+        def fall(i: Any, h: Any) -> Any:
+            k = torch.tanh(h)
+            return i + 1, torch.cos(k)
+
+        def rise(i: Any, h: Any) -> Any:
+            return i + 1, torch.sin(h)
+
+        y = x * 2.0
+        first = torch._higher_order_ops.while_loop(more, fall, (torch.tensor(0), y))
+        second = torch._higher_order_ops.while_loop(more, rise, (torch.tensor(0), first[1]))
+        return second[1]
+
+
+def line_of(text: str) -> str:
+    """Return the end of the source of a line of this file."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return f"{Path(__file__).name}:{1 + next(n for n, x in enumerate(lines) if text in x)}"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_operators_in_functions_of_control_flow_have_lines_of_the_user(strict: bool) -> None:
+    exported = torch.export.export(Loops(), (torch.rand(4),), strict=strict)
+    prog, values = br.from_torch(exported)
+    feed = {prog.feeds[0]: np.full(4, 0.5, "float32")}
+    for kind, own, call in (
+        ("tanh", "k = torch.tanh(h)", "(more, fall, "),
+        ("sin", "i + 1, torch.sin(h)", "(more, rise, "),
+    ):
+        (place,) = prog.find(type=kind)
+        known = own if strict else call  # other exports keep no lines in functions
+        assert str(place.source).endswith(line_of(known))
+        wrong = prog.replace(place, br.exp)
+        for model, line in ((Loops(), own), (exported, known)):
+            found = br.compare_values(wrong, model, values, feed)
+            assert found.first is not None
+            assert found.other is not None
+            assert found.first.source.endswith(line_of(known))
+            assert found.other.source.endswith(line_of(line))
 
 
 def test_buffers_that_a_training_module_changes_are_results() -> None:

@@ -5,7 +5,6 @@ Nothing here imports torch: its objects provide all information.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,8 @@ from braces.extend.programs import Source
 from braces.extend.types import DType, dtype_of
 
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
+_INTERNAL = re.compile(r"^<|[/\\](site|dist)-packages[/\\]torch[/\\]")
+"""Names of generated code, and of files of torch."""
 
 
 def dtype_from(torch_dtype: Any) -> DType:
@@ -51,10 +52,13 @@ def array_from(tensor: Any) -> Array:
 
 
 def source_of(node: Any) -> Source | None:
-    """Return the innermost line outside torch that created a node."""
+    """Return the innermost line outside torch that created a node.
+
+    An export with `strict=False` has the call of a function of control flow, and then lines of
+    code that torch generated from this function.
+    """
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    inside = f"{os.sep}torch{os.sep}"
-    user_frames = [frame for frame in frames if inside not in frame[0]] or frames
+    user_frames = [frame for frame in frames if not _INTERNAL.search(frame[0])] or frames
     return Source(user_frames[-1][0], int(user_frames[-1][1])) if user_frames else None
 
 
