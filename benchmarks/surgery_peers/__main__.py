@@ -38,6 +38,8 @@ ROWS = {
     "elsewhere": "inner value read elsewhere",
     "parameters": "parameters of a replacement, 2 places",
     "gradients": "gradient after a replacement",
+    "step": "a parameter inserted into a training step, 1 there before",
+    "failing": "two edits, the second of which fails",
     "near": "reason of a near miss",
     "read": "read an activation",
     "thrice": "activation in a loop of 3 iterations",

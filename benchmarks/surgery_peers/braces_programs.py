@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,30 @@ class Braces:
         runs = [self.exe.run(p, self.exe.init(p), self.feed) for p in (train, exact)]
         assert np.allclose(runs[0], runs[1], atol=1e-6)
         return "differentiated again; in place with `exact=True`"
+
+    def step(self) -> str:
+        """Insert a parameter into a loop of a training step, and continue the step."""
+        train = self.program(train=True)
+        scope = self.exe.init(train)
+        self.exe.run(train, scope, self.feed)
+        new = train.insert_after(
+            "loop_0/body/act", lambda v: v * br.parameter("gain", [3], init=1.0)
+        )
+        self.exe.init(new, scope, missing_only=True)
+        before = {name: np.array(scope[name]) for name in ("w", "gain")}
+        self.exe.run(new, scope, self.feed)
+        trained = [name for name, value in before.items() if np.any(scope[name] != value)]
+        return f"the step follows: {len(trained)} of 2 are trained"
+
+    def failing(self) -> str:
+        """Rewrite, and remove a result, in one transaction."""
+        text = str(self.prog)
+        with contextlib.suppress(br.ProgramError), self.prog.edit() as edits:
+            edits.rewrite(self.doubled, br.sigmoid)
+            edits.remove("loss")
+        assert str(self.prog) == text
+        kept = edits.program is self.prog
+        return "`prog.edit()`: " + ("none happens" if kept else "the first stays")
 
     def near(self) -> str:
         """Read the report."""

@@ -48,7 +48,7 @@ class NnSight:
         """Look for patterns of operators."""
         return "yes" if hasattr(load("nnsight"), "pattern") else "no: modules only"
 
-    commuted = inside = elsewhere = parameters = near = lambda self: NONE
+    commuted = inside = elsewhere = parameters = step = failing = near = lambda self: NONE
 
     def gradients(self) -> str:
         """Differentiate by autograd."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.surgery_peers.common import X, load, ratio
+from benchmarks.surgery_peers.common import NONE, X, load, ratio
 
 
 class OnnxScript:
@@ -98,6 +98,31 @@ class OnnxScript:
     def gradients(self) -> str:
         """Look for a gradient."""
         return "yes" if hasattr(load("onnxscript"), "grad") else "no gradients"
+
+    def step(self) -> str:
+        """Name a notion that does not exist."""
+        return NONE
+
+    def failing(self) -> str:
+        """Rewrite by two rules, of which the second raises an error."""
+
+        def failed(op: Any, x: Any) -> Any:
+            raise ValueError(op, x)
+
+        rules = self.rules.RewriteRuleSet(
+            [
+                self.rules.RewriteRule(lambda op, x: op.Tanh(x), lambda op, x: op.Relu(x)),
+                self.rules.RewriteRule(lambda op, x: op.Sigmoid(x), failed),
+            ]
+        )
+        model = self.model("t = Tanh(x) y = Sigmoid(t)")
+        try:
+            rules.apply_to_model(model)
+        except Exception:
+            stays = any(node.op_type == "Relu" for node in model.graph)
+        else:
+            return "no error"
+        return "the first stays" if stays else "none happens"
 
     def near(self) -> str:
         """Look for a tracer of matches."""

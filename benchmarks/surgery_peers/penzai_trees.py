@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,32 @@ class Penzai:
         gradient = self.jax.grad(lambda model: model(self.x).sum())(new)
         assert len(self.jax.tree.leaves(gradient)) == 2
         return "`jax.grad` of the new model"
+
+    def step(self) -> str:
+        """Insert a parameter into a model that optax trains."""
+        jax, optax = self.jax, load("optax")
+        ones, rule = jax.numpy.ones(3), optax.adam(0.1)
+        model = self.pz.nn.Sequential([self.scale(ones), self.tanh()])
+        state = rule.init(model)
+        new = (
+            self.pz.select(model)
+            .at_instances_of(self.tanh)
+            .apply(lambda layer: self.pz.nn.Sequential([layer, self.scale(ones)]))
+        )
+        gradient = jax.grad(lambda model: model(self.x).sum())(new)
+        try:
+            rule.update(gradient, state)
+        except (TypeError, ValueError):
+            return "the state of optax does not fit; it is made again by hand"
+        return "yes"
+
+    def failing(self) -> str:
+        """Change a tree twice."""
+        new = self.layers().apply(lambda _: self.scale(0.0))
+        with contextlib.suppress(ZeroDivisionError):
+            self.pz.select(new).at_instances_of(self.scale).apply(lambda _: 1 / 0)
+        assert np.any(self.model(self.x))
+        return "each returns a new tree"
 
     def near(self) -> str:
         """Look for reports."""

@@ -124,6 +124,41 @@ class TorchFx:
             "follows" if right else "is silently stale"
         )
 
+    def step(self) -> str:
+        """Insert a parameter into a graph that an optimizer trains."""
+        torch = self.torch
+        layers = torch.nn.Linear(3, 3, bias=False), torch.nn.Tanh()
+        graph = self.trace(torch.nn.Sequential(*layers))
+        optimizer = torch.optim.SGD(graph.parameters(), lr=0.1)
+        graph.gain = torch.nn.Parameter(torch.ones(3))
+        (tanh,) = graph.graph.find_nodes(op="call_module", target="1")
+        with graph.graph.inserting_after(tanh):
+            gain = graph.graph.get_attr("gain")
+        with graph.graph.inserting_after(gain):
+            product = graph.graph.call_function(torch.mul, (tanh, gain))
+        tanh.replace_all_uses_with(product, delete_user_cb=lambda user: user is not product)
+        graph.recompile()
+        before = [p.detach().clone() for p in graph.parameters()]
+        graph(self.x).sum().backward()
+        optimizer.step()
+        pairs = zip(before, graph.parameters(), strict=True)
+        trained = sum(not torch.equal(old, new) for old, new in pairs)
+        return f"{trained} of 2 are trained; the optimizer is made again by hand"
+
+    def failing(self) -> str:
+        """Replace a pattern, and erase a node that is read."""
+        torch, graph = self.torch, self.trace(lambda x: self.torch.tanh(x) * 2)
+        self.rewriter.replace_pattern(graph, lambda x: torch.tanh(x), lambda x: torch.relu(x))
+        try:
+            graph.graph.erase_node(
+                graph.graph.find_nodes(op="call_function", target=torch.relu)[0]
+            )
+        except RuntimeError:
+            stays = torch.equal(graph(self.x), torch.relu(self.x) * 2)
+        else:
+            return "no error"
+        return "the first stays" if stays else "none happens"
+
     def near(self) -> str:
         """Look for the reason in the log."""
         records = list[str]()
