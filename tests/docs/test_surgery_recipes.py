@@ -263,6 +263,35 @@ def test_a_speech_detector_with_a_branch_for_the_sample_rate_streams(
     np.testing.assert_allclose(scope["state"], carried, atol=1e-5)
 
 
+def test_lora_of_the_recurrent_weights_of_a_speech_detector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnx")
+    from examples.real_models import look_alike, packages  # it imports onnx
+
+    look_alike.write(tmp_path)
+    path = packages.get(f"{packages.SILERO}/silero_vad_16k_sequence.onnx", tmp_path)
+    (code,) = blocks(f"{FOLDER}/lora.md", "py")
+    assert len([line for line in code.splitlines() if line.strip()]) <= LINES
+    zeros, rng = np.zeros((1, 1, 128), "float32"), np.random.default_rng(0)
+    sound = rng.normal(size=(6, 576)).astype("float32")
+    feed = {"input": sound, "h": zeros, "c": zeros, "answer": np.ones(6, "float32")}
+    names: dict[str, Any] = {"br": br, "np": np, "exe": br.Executor(), "feed": feed}
+    monkeypatch.chdir(path.parent)
+    exec(compile(code, "lora.md", "exec"), names)
+    assert len(names["weights"]) == 2
+    assert len(names["added"]) == 4
+    assert names["losses"][-1] < 0.5 * names["losses"][0]
+    scope, detector, exe = names["scope"], names["detector"], names["exe"]
+    adapted = exe.evaluate(names["adapted"], scope, feed, names["speech"])
+    for weight in names["weights"]:
+        assert np.array_equal(scope[weight.name], names["values"][weight.name])
+        scope[weight.name] += scope[f"{weight.name}.lora_b"] @ scope[f"{weight.name}.lora_a"]
+    del feed["answer"]
+    merged = exe.evaluate(detector, scope, feed, detector.fetches[0])
+    np.testing.assert_allclose(merged, adapted, atol=1e-5)
+
+
 def test_weights_of_a_speech_detector_become_int8_without_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
