@@ -113,19 +113,12 @@ def _append(
         shown = (s for s in operands if s != CAPTURES or not definition.owns_blocks)
         error.given = error.given or describe_operands({s: operands[s] for s in shown})
         raise
-    op_name = table.prefixed(name) if name else table.names.unique(definition.stem)
-    infos: list[VarInfo] = []
-    outputs: dict[str, tuple[str, ...]] = {}
-    for slot in slots:
-        stem = f"{op_name}.{slot}" if len(slots) > 1 else op_name
-        out_types = inferred[slot]
-        names = (
-            (stem,)
-            if len(out_types) == 1
-            else tuple(f"{stem}.{i}" for i in range(len(out_types)))
-        )
-        outputs[slot] = names
-        infos.extend(map(VarInfo, names, out_types))
+    op_name, outputs = _names_of(definition, table, name, inferred, slots)
+    infos = [
+        VarInfo(each, type_)
+        for slot, names in outputs.items()
+        for each, type_ in zip(names, inferred[slot], strict=True)
+    ]
     input_names: dict[str, tuple[str, ...]] = {}
     for slot, values in operands.items():
         if values:
@@ -139,6 +132,38 @@ def _append(
             handles[var_name] = Var(program, table, var_name)
         out_vars[slot] = tuple(map(handles.__getitem__, names))
     return out_vars
+
+
+def _names_of(
+    definition: OpDef,
+    table: SymbolTable,
+    name: str,
+    types: Mapping[str, Sequence[Type]],
+    slots: Iterable[str],
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Return the name of a new operator, and those of its outputs by slot.
+
+    A generated name is one with which no output has the name of an existing variable.
+    """
+    counts = {slot: len(types[slot]) for slot in slots}
+    if name:
+        chosen = table.prefixed(name)
+        return chosen, _output_names(chosen, counts)
+    taken = table.names.taken
+    while True:
+        op_name = table.names.unique(definition.stem)
+        outputs = _output_names(op_name, counts)
+        if not any(n in taken and n != op_name for names in outputs.values() for n in names):
+            return op_name, outputs
+
+
+def _output_names(op_name: str, counts: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the names of outputs by slot: `op`, `op.slot`, `op.0` or `op.slot.0`."""
+    outputs: dict[str, tuple[str, ...]] = {}
+    for slot, count in counts.items():
+        stem = f"{op_name}.{slot}" if len(counts) > 1 else op_name
+        outputs[slot] = (stem,) if count == 1 else tuple(f"{stem}.{i}" for i in range(count))
+    return outputs
 
 
 def _follow_names(

@@ -81,7 +81,7 @@ def check_edited_derivative(seed: int, size: int = 6, count: int = 2) -> bool:
     except br.GradientError:  # a derivative that is read does not exist any more
         return False
     new = e.program
-    if _missing(new) != _missing(bare):  # `differentiate` reads those that exist
+    if _missing(made.program) != _missing(bare):  # `differentiate` reads those that exist
         return False
     feeds = feeds_of(seed)
     feeds = with_moves(feeds, moves_of(seed, anew, feeds))
