@@ -202,6 +202,6 @@ def fence_gradient(g: Backward) -> dict[str, Var]:
 
 @fence.jvp
 def fence_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """The tangent passes through."""
+    """The tangent passes through; that of the gate has no effect."""
     del values, attrs
-    return {"out": tangents.get("x", ())}
+    return {"out": tangents["x"]} if tangents["x"] else {}
