@@ -276,7 +276,7 @@ class StructureEdits:
             >>> with br.Program() as prog:
             ...     y = br.fc(br.fc(br.data("x", ["n", 4]), 4, name="a"), 2, name="b")
             >>> frozen = prog.freeze("*.w")
-            >>> [w.name for w in frozen.unfreeze("b").parameters if w.trainable]
+            >>> [w.name for w in frozen.unfreeze("b.w").parameters if w.trainable]
             ['a.b', 'b.w', 'b.b']
         """
         return self._edited(lambda p: parameters.unfreeze(p, at))

@@ -50,7 +50,8 @@ def read_fetch(
 def _fetch_name(program: Builder | None, fetch: Any) -> str:
     if not isinstance(fetch, Var):
         if type(fetch) is InnerGradient and program is not None:
-            return fetch.now(program.definition)
+            with located_call("grad_of"):
+                return fetch.now(program.definition)
         if isinstance(fetch, str | VarInfo):
             return fetch if isinstance(fetch, str) else fetch.name
         if (path := _path_of(fetch)) is not None:
