@@ -33,7 +33,7 @@ def read_fetch(
         program: The program, for its default fetches, and for handles of earlier versions.
     """
     if fetch is None and program is not None:
-        fetch = program.definition.main.results
+        fetch = default_fetches(program)
     name_of = partial(_fetch_name, program)
     if type(fetch) is list or type(fetch) is tuple:
         return tuple(map(name_of, fetch)), list

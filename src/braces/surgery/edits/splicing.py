@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import located
 from braces.builder.var import Var, var_of
 from braces.errors import (
-    BracesError,
     DuplicateNameError,
     ProgramError,
     UnknownNameError,
@@ -202,13 +202,10 @@ class _Splicing:
             known = {info.name for info in point.program.persistable_infos}
             values = {feed: point.var(self._now(point, h)) for feed, h in self.inputs.items()}
             values |= self._new_feeds(point)
-            try:
+            with located(self.label):
                 built = cast("Any", call)(
                     self.other, name=self.name, fetch=self._fetch, **values
                 )
-            except BracesError as error:
-                error.at = f"{self.label}: {error.at}" if error.at else self.label
-                raise
             if not self.share:
                 self._refuse_shared(point, table.ops[-1:], known)
         results = dict(zip(self._names, tree_leaves(built), strict=True))

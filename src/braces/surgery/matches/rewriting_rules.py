@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from braces.builder.builder import Builder
-from braces.builder.user_functions import calling, function_text, signature_of
+from braces.builder.user_functions import calling, function_text, located, signature_of
 from braces.builder.var import Var, expose
-from braces.errors import BracesError, DuplicateNameError, ProgramError
+from braces.errors import DuplicateNameError, ProgramError
 from braces.frontend.core.pytree import tree_leaves
 from braces.ir.places import Place
 from braces.ir.plain_blocks.inlining import InlinedBlock
@@ -73,11 +73,8 @@ class Rewriting:
             self._changed.add(place.path)
         if not isinstance(replacement, Op) or not self._has_changed_inside(op, place):
             return replacement
-        try:
+        with located(self.name):
             return complete_rows(replacement, place)
-        except BracesError as error:
-            error.at = f"{self.name}: {error.at}"
-            raise
 
     def _has_changed_inside(self, op: Op, place: InsertionPoint) -> bool:
         """Return whether a block of an operator changed; then its own block has changed."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import located
 from braces.errors import BracesError
 from braces.ir.paths import OPERATOR, Located, locate_again
 from braces.ir.places import Place
@@ -96,16 +97,12 @@ class EditSession(Generic[P]):
     def _verified(self) -> P:
         main = Place.main(self._version.program.definition)
         for at, (label, error) in self._unfit.items():
-            located = locate_again(main, (OPERATOR, *at))
-            if located is not None:
-                raise _described(error, label, located)
-        try:
+            place = locate_again(main, (OPERATOR, *at))
+            if place is not None:
+                raise _described(error, label, place)
+        with located("; ".join(dict.fromkeys(self._labels[-3:]))):
             self._version = self._version.restored()
             verify(self._version.program)
-        except BracesError as error:
-            labels = "; ".join(dict.fromkeys(self._labels[-3:]))
-            error.at = f"{labels}: {error.at}" if error.at else labels
-            raise
         return self._version.program
 
 
@@ -114,7 +111,7 @@ def with_definition(program: P, definition: ProgramDef) -> P:
     return transform(program, lambda _: definition)
 
 
-def _described(error: BracesError, label: str, located: Located) -> BracesError:
-    assert isinstance(located.content, Op)
-    error.at = f"{label}: `{located.path}`, {located.content.describe()}"
+def _described(error: BracesError, label: str, place: Located) -> BracesError:
+    assert isinstance(place.content, Op)
+    error.at = f"{label}: `{place.path}`, {place.content.describe()}"
     return error

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from braces.builder.builder import Builder
+from braces.builder.user_functions import located
 from braces.errors import BracesError, ProgramError
 from braces.surgery.derivations.forward_part import ForwardPart, forward_part
 from braces.surgery.derivations.refusals import DifferentiatedError, NotRepeatableError
@@ -111,13 +112,8 @@ class Version(Generic[P]):
             return self
         copy = self.program.like(self.program.definition)
         copy.startup = self.program.startup.like(self.program.startup.definition)
-        try:
-            new = repeat_calls(self.part, copy, self.readers)
-        except BracesError as error:
-            place = "while the edited program is differentiated again"
-            error.at = place if error.at is None else f"{place}: {error.at}"
-            raise
-        return Version(new)
+        with located("while the edited program is differentiated again"):
+            return Version(repeat_calls(self.part, copy, self.readers))
 
     def _restored_for(self, cause: WholeNeededError, misfit: str) -> Version[P]:
         try:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from braces.builder.builder import Builder
-from braces.errors import BracesError
+from braces.builder.user_functions import located
 from braces.ir.places import Chain
 from braces.ir.records import Op
 from braces.passes.core.initial_values import transform
@@ -57,11 +57,8 @@ class EditWalk:
 
     def complete_rows(self, op: Op, point: InsertionPoint) -> Op:
         """Return an operator whose blocks have new operators; see `row_draws`."""
-        try:
+        with located(self.label):
             return complete_rows(op, point)
-        except BracesError as error:
-            error.at = f"{self.label}: {error.at}"
-            raise
 
     def enter(self, point: InsertionPoint) -> None:
         """Build at the beginning of a block."""
