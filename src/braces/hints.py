@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from braces.errors import did_you_mean
@@ -455,15 +455,21 @@ HABITS: dict[str, dict[str, str]] = {
 }
 
 
-def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
+NO_HINTS: Mapping[str, str] = {}
+
+
+def no_member(
+    kind: str, name: str, known: Iterable[str], others: Mapping[str, str] = NO_HINTS
+) -> AttributeError:
     """Return the error for a missing attribute of a Braces object, with a hint.
 
     Args:
         kind: The type of the object, as in `HABITS`.
         name: The missing attribute.
         known: The existing attributes.
+        others: More hints by the attribute.
     """
-    hint = HABITS[kind].get(name.lower())
+    hint = HABITS[kind].get(name.lower()) or others.get(name)
     near = did_you_mean(
         name, (candidate for candidate in known if not candidate.startswith("_"))
     )
@@ -476,9 +482,15 @@ class Hinted:
 
     __slots__ = ()
 
+    @staticmethod
+    def attribute_hints() -> Mapping[str, str]:
+        """Return hints for attributes beyond those of `HABITS`."""
+        return NO_HINTS
+
     if not TYPE_CHECKING:  # type checkers must report wrong names themselves
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise no_member(type(self).__name__, name, dir(type(self)))
+            kind = type(self)
+            raise no_member(kind.__name__, name, dir(kind), kind.attribute_hints())

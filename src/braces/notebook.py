@@ -1,8 +1,14 @@
-"""HTML for notebooks: escaped text in rows and boxes, without scripts, bounded in size."""
+"""HTML for notebooks: escaped text in rows and boxes, without scripts, bounded in size.
+
+Also the names of cells in source lines: `cell 2` in place of the temporary file of a kernel,
+whose path differs in each session.
+"""
 
 from __future__ import annotations
 
 import html
+import re
+import sys
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -18,6 +24,41 @@ _BOX = (
 )
 _ROW = "white-space:pre-wrap;overflow-wrap:anywhere"
 _FONT = "font:12px/1.5 ui-monospace,'DejaVu Sans Mono',monospace"
+
+
+_NUMBERED = re.compile(r"<ipython-input-(\d+)-")
+CELL = re.compile(r"cell \d+")
+
+
+def cell_of(file: str) -> str | None:
+    """Return the cell of a file of IPython code, as `cell 2`; `None` for other files.
+
+    Example:
+        >>> cell_of("<ipython-input-2-0123456789ab>"), cell_of("train.py")
+        ('cell 2', None)
+    """
+    if "ipython-input" not in file and "ipykernel_" not in file:
+        return None
+    match = _NUMBERED.match(file) or re.search(r"In\s*\[(\d+)\]", _title_of_cell(file))
+    return f"cell {match[1]}" if match else None
+
+
+def _title_of_cell(file: str) -> str:
+    """Return IPython's title of the code of a file, such as `In[2]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    find_title = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return str(find_title(file)) if find_title else ""
+
+
+def line_text(file: str, line: int) -> str:
+    """Return a file and a line as text.
+
+    Example:
+        >>> line_text("train.py", 7), line_text("cell 2", 7)
+        ('train.py:7', 'cell 2, line 7')
+    """
+    file = cell_of(file) or file
+    return f"{file}, line {line}" if CELL.fullmatch(file) else f"{file}:{line}"
 
 
 Piece: TypeAlias = tuple[str, int]

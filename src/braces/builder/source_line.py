@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.builder import current_program
+from braces.builder.program_argument import ProgramParameters
 from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.define.core.tracer_guard import is_package_file
 from braces.errors import BracesError
@@ -65,7 +66,8 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function: coerce its arguments, and add the user's line to errors.
 
     An argument is coerced to its annotation if that is an attribute kind, such as `int` or
-    `str | None`. Errors with a location keep it.
+    `str | None`. An argument annotated as a program must be one. Errors with a location keep
+    it.
     """
     kinds: dict[str, str] = {
         name: kind
@@ -73,10 +75,13 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
         if kind.removesuffix(" | None") in KINDS and name != "return"
     }
     call: Callable[..., R] = function
+    programs = ProgramParameters(function)
     code = inspect.unwrap(function, stop=_wraps_no_function).__code__
     names = code.co_varnames[: code.co_argcount]
 
     def coerce(name: str, value: Any) -> Any:
+        if name in programs.held:
+            programs.check(name, value)
         return (
             coerce_argument(function.__name__, name, kinds[name], value)
             if name in kinds

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
-from braces.extend.building import with_user_line
+from braces.extend.building import ProgramHolder, program_of, with_user_line
 from braces.extend.operators import PureFunction, braces_jax_settings
 from braces.extend.programs import Program, Scope, serde
 from braces.extend.types import (
@@ -27,7 +27,7 @@ MLIR = ".mlir"
 
 @with_user_line
 def to_stablehlo(
-    program: Program,
+    program: Program | ProgramHolder,
     path: str | os.PathLike[str],
     *,
     fetches: Sequence[Any] = (),
@@ -54,7 +54,7 @@ def to_stablehlo(
     at a size and count from the end.
 
     Args:
-        program: The program.
+        program: The program; or a model of `br.load_model`, with its scope and fetches.
         path: The file.
         fetches: Variables or their names; by default the fetches of the program.
         scope: The scope with the values of persistable variables, if these go into the file.
@@ -80,7 +80,10 @@ def to_stablehlo(
         >>> results[0].tolist()
         [1.0, 1.0, 1.0]
     """
-    function = program.to_jax(fetches, room=room)
+    if isinstance(program, ProgramHolder):
+        scope = program.scope if scope is None else scope
+        fetches = fetches or list(program.outputs().values())
+    function = program_of(program).to_jax(fetches, room=room)
     exported = _export(function, sizes or {}, scope, platforms)
     text = os.fspath(path).endswith(MLIR)
     data = str(exported.mlir_module()).encode() if text else bytes(exported.serialize())

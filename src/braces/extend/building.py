@@ -15,6 +15,10 @@ that is open in `current_program()`. MLIR: `OpBuilder`.
 
 from braces.builder.append import apply as apply, call as call, emit as emit
 from braces.builder.builder import Builder as Builder, current_program as current_program
+from braces.builder.program_argument import (
+    ProgramHolder as ProgramHolder,
+    program_of as program_of,
+)
 from braces.builder.source_line import with_user_line as with_user_line
 from braces.builder.symbol_table import SymbolTable as SymbolTable
 from braces.builder.var import (

@@ -26,6 +26,7 @@ from braces.dims import Dim, Shape
 from braces.dtypes import AxisNames, DType, TensorType, Type, dtype_of, named_text, short_name
 from braces.errors import DTypeError, visible
 from braces.ir.lineage import Lineage, Move
+from braces.notebook import line_text
 
 Attr: TypeAlias = (
     "bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...] | None"
@@ -56,7 +57,7 @@ class Source:
     line: int
 
     def __str__(self) -> str:
-        return f"{visible(self.file)}:{self.line}"
+        return visible(line_text(self.file, self.line))
 
 
 @dataclass(frozen=True, slots=True)

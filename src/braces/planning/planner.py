@@ -13,6 +13,7 @@ from math import prod
 from threading import TIMEOUT_MAX
 from typing import Any
 
+from braces.builder.program_argument import ProgramHolder
 from braces.define.axes.axis_map import shape_of
 from braces.errors import DeviceError, LayoutError, ProgramError, RunError, ShapeError
 from braces.ir.records import ProgramDef, VarInfo
@@ -38,7 +39,7 @@ _VIRTUAL = re.compile(r"--xla_force_host_platform_device_count=\d+")
 
 @hint_keywords
 def plan(
-    program: Program,
+    program: Program | ProgramHolder,
     layout: Layout,
     sizes: Mapping[str, int] | None = None,
     fetch: Any = (),
@@ -55,7 +56,7 @@ def plan(
     (`braces.planning.time_estimate` lists the omissions).
 
     Args:
-        program: The program that would run.
+        program: The program that would run; or a model of `br.load_model`.
         layout: The layout of values; each axis of its mesh has a known size.
         sizes: Numbers for named dimensions of data, as `{"batch": 128}`: global sizes, over all
             devices.
@@ -92,10 +93,13 @@ def plan(
     kinds = tuple(map(_device_name, [device] if isinstance(device, str) else device)) or (
         *DEVICES,
     )
-    names, numbers = check(program, layout, sizes, fetch)
-    question = PlanRequest(program.to_bytes(), layout, names, numbers)
+    planned: Any = program
+    if isinstance(program, ProgramHolder):
+        planned, fetch = program.program(), fetch or list(program.outputs().values())
+    names, numbers = check(planned, layout, sizes, fetch)
+    question = PlanRequest(planned.to_bytes(), layout, names, numbers)
     report = read_answer(_run_worker(question, checked_timeout(timeout_s)))
-    return replace(report, kinds=kinds, _program=program)
+    return replace(report, kinds=kinds, _program=planned)
 
 
 def _device_name(name: str) -> str:

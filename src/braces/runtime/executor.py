@@ -18,7 +18,7 @@ from braces.passes.core.pipeline import Pass, as_passes
 from braces.runtime.compile.executable_cache import MAX_EXECUTABLES, check_limit
 from braces.runtime.devices.device import Devices, forked, refuse_forked
 from braces.runtime.devices.device_placement import validate_layout
-from braces.runtime.inputs.feeds import check_order, check_program
+from braces.runtime.inputs.feeds import check_order, checked_program
 from braces.runtime.inputs.fetches import default_fetches, read_fetch
 from braces.runtime.inputs.padding import Padding
 from braces.runtime.inputs.persistables import (
@@ -140,6 +140,7 @@ class Executor(Hinted):
         Raises:
             ProgramError: If the seed is not a 32-bit integer.
         """
+        checked_program(program, "exe.init(prog, scope)")
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.infos else {}
@@ -399,9 +400,8 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        check_program(program)
         BACKENDS[self.mode].prepare_process()
-        data = declared_data(program.definition.main)
+        data = declared_data(checked_program(program, "exe.feeds(prog, batches)").main)
         padding = Padding.of(data, pad)
         ready = partial(prepare_batch, data, self._devices, padding)
         return Feeds(batches, ready, check_prefetch_count(ahead))

@@ -136,12 +136,14 @@ class Checkpoint:
             DTypeError: If the position is not plain JSON.
             OSError: If the previous write failed.
         """
+        check_scope("Checkpoint(folder).save(scope, step)", scope)
         self.wait()
         self._writing = BackgroundWrite(self._prepare(scope, step, data_position, copy=True))
         self._writing.start()
 
     def save_now(self, scope: Scope, step: int, data_position: Any = None) -> None:
         """Save, and return when the checkpoint is written."""
+        check_scope("Checkpoint(folder).save_now(scope, step)", scope)
         self.wait()
         self._prepare(scope, step, data_position, copy=False)()
 
@@ -168,6 +170,7 @@ class Checkpoint:
             LayoutError: If the layout does not fit the variables.
             ClusterError: If the processes do not see the same checkpoints.
         """
+        check_scope("Checkpoint(folder).restore(scope)", scope)
         if not self.steps and step is None:
             _agree_on_step("none", layout)
             return None

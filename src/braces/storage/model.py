@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, final
 
+from braces.builder.program_argument import ProgramHolder
 from braces.errors import UnknownNameError, suggest
 from braces.hints import Hinted
 from braces.program import Program
@@ -42,7 +43,7 @@ class NamedProgram:
 
 
 @final
-class Model(Hinted):
+class Model(ProgramHolder, Hinted):
     """Programs and their parameters, ready to run.
 
     Attributes:
@@ -83,6 +84,10 @@ class Model(Hinted):
                 f"unknown program `{name}` of the model.", fix=suggest(name, self.programs)
             )
         return self.programs[name]
+
+    def outputs(self) -> dict[str, str]:
+        """Return the fetches of `run`: their names, and the variables of the program."""
+        return dict(self.entry(PREDICT).fetches)
 
     def run(
         self,
@@ -155,6 +160,12 @@ class Model(Hinted):
             UnknownNameError: If the program does not exist.
         """
         return self._entries.get(name) or NamedProgram(self.program(name), (), {})
+
+    @staticmethod
+    def attribute_hints() -> Mapping[str, str]:
+        """Return hints for the attributes of its programs."""
+        names = (name for name in dir(Program) if not name.startswith("_"))
+        return {name: f"model.program().{name}" for name in names}
 
     def __repr__(self) -> str:
         calls = (

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from braces.builder.program_argument import check_program
 from braces.builder.var import Var
 from braces.dtypes import TensorType
 from braces.errors import (
@@ -117,7 +118,9 @@ def save_model(
         >>> model.run(x=[[1.0, 10.0]])
         array([[32.]], dtype=float32)
     """
-    check_scope("save_model(path, program, scope, feeds, fetches)", scope)
+    call = "save_model(path, program, scope, feeds, fetches)"
+    check_program(call, program)
+    check_scope(call, scope)
     entries = {PREDICT: _inference_entry(program, feeds, fetches)}
     if program.updates.keys() - entries[PREDICT].program.updates.keys():
         entries[TRAIN] = _training_entry(program, entries[PREDICT])

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from braces.builder.builder import Builder
 from braces.builder.checked_calls import checked_call, checked_name
+from braces.builder.program_argument import ProgramHolder, program_of
 from braces.builder.user_functions import calling
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import DATA
@@ -25,7 +26,7 @@ FOREIGN_TRACERS: list[ForeignTracer] = []
 
 @checked_call
 def compare_values(
-    a: Builder,
+    a: Builder | ProgramHolder,
     b: Any,
     scopes: Any = None,
     feed: Any = None,
@@ -52,9 +53,10 @@ def compare_values(
     Loops with `lengths` compute ended batch elements too; these numbers are not compared.
 
     Args:
-        a: A program.
-        b: The program, ONNX model, PyTorch module or JAX function to compare with it.
-        scopes: The scope of both, or a pair of scopes; by default `exe.init` of each. A mapping
+        a: A program, or a model of `br.load_model`.
+        b: The program, model, ONNX model, PyTorch module or JAX function to compare with it.
+        scopes: The scope of both, or a pair of scopes; by default that of a loaded model, or
+            `exe.init` of each. A mapping
             of values, as an importer returns it, is a scope if `feed` is given too.
         feed: The feed of both runs, or a pair of feeds. Programs ignore data that they lack.
             ONNX inputs of other names are fed in the order of `a.feeds`.
@@ -91,13 +93,16 @@ def compare_values(
     _check_tolerances(rtol, atol)
     if feed is None and isinstance(scopes, Mapping):
         scopes, feed = None, cast("Any", scopes)
-    feeds = _feeds(a, b, feed)
-    own_scopes = _pair("scopes", scopes)
-    left = _trace(a, own_scopes[0], feeds[0], fetch, seed)
+    own_scopes = [
+        _scope_of(*each) for each in zip((a, b), _pair("scopes", scopes), strict=True)
+    ]
+    program, b = program_of(a), program_of(b) if isinstance(b, ProgramHolder) else b
+    feeds = _feeds(program, b, feed)
+    left = _trace(program, own_scopes[0], feeds[0], fetch, seed)
     if isinstance(b, Builder):
         right = _trace(b, own_scopes[1], feeds[1], fetch, seed)
     else:
-        right = _foreign_trace(b, a, feeds[1], args)
+        right = _foreign_trace(b, program, feeds[1], args)
     if right is None:
         raise ProgramError(
             f"expected a program, an ONNX model, a PyTorch module or a JAX function for `b`, "
@@ -111,6 +116,11 @@ def _check_tolerances(rtol: float, atol: float) -> None:
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise ProgramError(f"expected a tolerance `{name}` of at least 0, got {value}.")
+
+
+def _scope_of(program: Any, scope: Any) -> Any:
+    """Return the given scope, or that of a model."""
+    return program.scope if scope is None and isinstance(program, ProgramHolder) else scope
 
 
 def _pair(name: str, values: Any) -> tuple[Any, Any]:

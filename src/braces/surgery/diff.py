@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from braces.builder.builder import Builder
+from braces.builder.program_argument import AnyProgram, ProgramHolder, program_of
 from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 from braces.ir.files.atomic_write import write_atomically
@@ -101,7 +102,7 @@ def change_lines(changes: tuple[Change, ...] | list[Change]) -> Iterator[tuple[s
 
 
 @with_user_line
-def diff(a: Builder, b: Builder) -> ProgramDiff:
+def diff(a: AnyProgram, b: AnyProgram) -> ProgramDiff:
     """Return the differences between two programs, by block and operator.
 
     Operators are aligned by their content, so names of temporaries do not matter, and neither
@@ -113,8 +114,8 @@ def diff(a: Builder, b: Builder) -> ProgramDiff:
     the effect of it.
 
     Args:
-        a: A program.
-        b: The program to compare with it.
+        a: A program, or a model of `br.load_model`.
+        b: The program or model to compare with it.
 
     Returns:
         A value that is falsy if both are equal. It prints as a list; `.changes` has it as
@@ -135,15 +136,19 @@ def diff(a: Builder, b: Builder) -> ProgramDiff:
         >>> bool(br.diff(a, a)), [change.how for change in br.diff(a, b)]
         (False, ['replaced'])
     """
-    for program in (a, b):
-        if not isinstance(cast("Any", program), Builder):
-            raise ProgramError(
-                f"expected a program, got {program!r:.80}.",
-                fix="Pass two programs; the differences of neighbours are br.signal.diff(x).",
-            )
-    changes, _ = compare_definitions(a.definition, b.definition)
-    startup, _ = compare_definitions(_startup(a), _startup(b))
-    return ProgramDiff(tuple(changes), tuple(startup), (a, b))
+    before, after = _checked(a), _checked(b)
+    changes, _ = compare_definitions(before.definition, after.definition)
+    startup, _ = compare_definitions(_startup(before), _startup(after))
+    return ProgramDiff(tuple(changes), tuple(startup), (before, after))
+
+
+def _checked(program: Any) -> Builder:
+    if not isinstance(program, Builder | ProgramHolder):
+        raise ProgramError(
+            f"expected a program, got {program!r:.80}.",
+            fix="Pass two programs; the differences of neighbours are br.signal.diff(x).",
+        )
+    return program_of(program)
 
 
 def _startup(program: Builder) -> ProgramDef:

@@ -23,6 +23,7 @@ from braces.dtypes import TensorType, Type
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, VALUE, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
+from braces.notebook import line_text
 from braces.report import count_text
 from braces.viewer.value_text import attribute_text, plain_attrs
 
@@ -136,7 +137,7 @@ def _op(op: Op, blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 def source_line(op: Op) -> str:
     """Return the user's line that created an operator, without machine-specific folders."""
-    return f"{stored_path(op.source.file)}:{op.source.line}" if op.source else ""
+    return line_text(stored_path(op.source.file), op.source.line) if op.source else ""
 
 
 def defaults_in(op: Op) -> list[str]:

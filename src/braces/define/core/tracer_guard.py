@@ -16,6 +16,7 @@ import numpy as np
 
 from braces.errors import OpDefinitionError
 from braces.lazy import jax
+from braces.notebook import line_text
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _DEMO = str(Path(_PACKAGE, "demo"))
@@ -108,4 +109,4 @@ def is_package_file(file: str) -> bool:
 def _format_place(place: Place) -> str:
     file, line = place
     text = linecache.getline(file, line).strip()
-    return f"{file}:{line}" + (f": {text}" if text else "")
+    return line_text(file, line) + (f": {text}" if text else "")

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from braces.ir.files.bounded_read import check_path
+
 _SUFFIX = ".braces-tmp"
 _TEMPORARY = re.compile(r"\..{0,40}\.[0-9a-f]{16}" + re.escape(_SUFFIX), re.DOTALL)
 
@@ -77,8 +79,10 @@ def replace_atomically(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     directly. Folders, disks and sockets are refused.
 
     Raises:
+        ProgramError: If the value is not a path.
         OSError: If the folder is missing, full, or not writable; the error names `path`.
     """
+    check_path(path)
     try:
         if _is_special(path):
             with open(path, "ab") as file:

@@ -8,21 +8,37 @@ import os
 import stat
 from pathlib import PurePath, PureWindowsPath
 
-from braces.errors import FileFormatError
+from braces.errors import FileFormatError, ProgramError, short_text
 from braces.ir.limits import LARGEST_FILE
+from braces.notebook import cell_of
 
 
 class NotAFileError(FileFormatError):
     """A path that leads to a folder, a pipe or a device instead of a file."""
 
 
+def check_path(path: object) -> None:
+    """Refuse a value that is not a path.
+
+    Raises:
+        ProgramError: If the value is not a string, bytes or a path object.
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise ProgramError(
+            f"expected a path, got {short_text(path)}.",
+            fix="Pass a string or a pathlib.Path.",
+        )
+
+
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuse paths that are no regular files before opening: a pipe may block forever.
 
     Raises:
+        ProgramError: If the value is not a path.
         NotAFileError: If the path is a folder, or another file that is not regular.
         OSError: If the file does not exist.
     """
+    check_path(path)
     kind = os.stat(path).st_mode
     if not stat.S_ISREG(kind):
         what = "a folder, not a regular file" if stat.S_ISDIR(kind) else "not a regular file"
@@ -51,11 +67,15 @@ def stored_path(file: str) -> str:
     """Return the stored form of the path of a source file: never absolute.
 
     Paths below the working directory are relative to it; of others the last two parts are kept.
+    The code of a notebook has its cell in place of a path.
 
     Example:
         >>> stored_path("/usr/lib/python3/site-packages/models/rnn.py")
         'models/rnn.py'
     """
+    cell = cell_of(file)
+    if cell is not None:
+        return cell
     try:
         here = os.getcwd()
     except OSError:  # the folder was removed

@@ -68,7 +68,8 @@ from braces.ir.text.tokens import Token
 from braces.ir.text.value_parser import Values, bytes_of, string_of
 
 _SOURCE = re.compile(
-    r'[ \t]*#[ \t]*(?:([^\s"]\S*)|("(?:[^"\\\n]++|\\.)*+")):([0-9]{1,9})[ \t\r]*(?:\n|\Z)'
+    r'[ \t]*#[ \t]*(?:(?:([^\s"]\S*)|("(?:[^"\\\n]++|\\.)*+")):|(cell [0-9]{1,9}), line )'
+    r"([0-9]{1,9})[ \t\r]*(?:\n|\Z)"
 )
 
 
@@ -319,8 +320,8 @@ class _Parser(Values):
         match = _SOURCE.match(self.text, self.last_end)
         if match is None:
             return None
-        file, text, line = match.groups()
+        file, text, cell, line = match.groups()
         try:
-            return Source(stored_path(string_of(text) if text else file), int(line))
+            return Source(stored_path(string_of(text) if text else file or cell), int(line))
         except ValueError:
             return None

@@ -51,6 +51,7 @@ from braces.ir.records import (
 )
 from braces.ir.text.tokens import ELLIPSIS
 from braces.ir.walk import all_ops
+from braces.notebook import CELL, line_text
 
 LONGEST_INLINE = 16
 """Largest number of elements of an array constant written out; longer ones are in base64."""
@@ -240,6 +241,8 @@ def _comment(source: Source | None) -> str:
     if source is None or source.line < 0:
         return ""
     file = stored_path(source.file)
+    if CELL.fullmatch(file):
+        return f"  # {line_text(file, source.line)}"
     plain = _PLAIN_FILE.fullmatch(file) and file.isprintable()
     return f"  # {file if plain else quoted(file)}:{source.line}"
 

@@ -18,6 +18,7 @@ from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
 from braces.lazy import extend, jax
+from braces.notebook import line_text
 
 V = TypeVar("V")
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -235,7 +236,7 @@ def user_line(eqn: Any) -> str | None:
     frame = _frame(eqn)
     if frame is None:
         return None
-    return f"{frame.file_name}:{frame.line_num}, in {frame.function_name}"
+    return f"{line_text(frame.file_name, frame.line_num)}, in {frame.function_name}"
 
 
 def source_of(eqn: Any) -> Source | None:

@@ -25,16 +25,20 @@ from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.random_effects import random_states
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
-from braces.passes.training.replace_parameters import replace_parameters
+from braces.passes.training.replace_parameters import (
+    replace_parameters,
+    replacing_names,
+)
 from braces.passes.verifier.program import verified
 
 P = TypeVar("P", bound=Builder)
-_cached_forms: WeakKeyDictionary[Builder, tuple[Any, Any]] = WeakKeyDictionary()
-"""Cached inference form of each program, with the version that it belongs to."""
+_cached_forms: WeakKeyDictionary[Builder, tuple[Any, dict[Any, Any]]] = WeakKeyDictionary()
+"""Cached inference forms of each program by the values of their parameters, with the version
+that they belong to."""
 
 
 def for_test(program: P, values: Any = None) -> P:
-    """Return a copy of a program for inference.
+    """Return a copy of a program for inference. Copies of one program share compiled code.
 
     Dropout passes its input through, and normalization uses running statistics. No persistable
     variable changes except the counts of metrics, and `random_state` if inference draws too:
@@ -48,22 +52,26 @@ def for_test(program: P, values: Any = None) -> P:
         VerifyError: If the program is not well formed.
         BracesError: If a value cannot replace a parameter.
     """
-    if values is not None:
-        return _build_inference_form(program, replace_parameters(program.definition, values))
-    cached_form = cached_inference_form(program)
+    cached_form = cached_inference_form(program, values)
     test = program.like(cached_form.definition)
     test.startup = program.startup
     test.origin = cached_form, test.version
     return test
 
 
-def cached_inference_form(program: P) -> P:
+def cached_inference_form(program: P, values: Any = None) -> P:
     """Return the cached inference form of a program; callers must not modify it."""
-    version, cached_form = _cached_forms.get(program, (None, program))
+    whole = program.definition
+    names = None if values is None else replacing_names(whole.main, values)
+    key = None if names is None else tuple(names.items())
+    version, forms = _cached_forms.get(program, (None, {}))
     if version != program.version:
-        cached_form = _build_inference_form(program, program.definition)
-        _cached_forms[program] = program.version, cached_form
-    return cached_form
+        forms = dict[Any, Any]()
+        _cached_forms[program] = program.version, forms
+    if key not in forms:
+        replaced = whole if names is None else replace_parameters(whole, names)
+        forms[key] = _build_inference_form(program, replaced)
+    return forms[key]
 
 
 def _build_inference_form(program: P, whole: ProgramDef) -> P:

@@ -33,7 +33,7 @@ def replace_parameters(program: ProgramDef, values: Any) -> ProgramDef:
         ShapeError: If the type of a value differs from that of its parameter.
         ProgramError: If a value depends on data, or no variable matches a name.
     """
-    names = _value_names(program.main, values)
+    names = replacing_names(program.main, values)
     program = program.with_(main=with_exported(program.main, list(names.values())))
     main = program.main
     for name, value in names.items():
@@ -44,7 +44,7 @@ def replace_parameters(program: ProgramDef, values: Any) -> ProgramDef:
     return program.with_(main=main.with_(ops=(*first, *others)))
 
 
-def _value_names(main: Body, values: Any) -> dict[str, str]:
+def replacing_names(main: Body, values: Any) -> dict[str, str]:
     """Return the names of values by those of their parameters."""
     if isinstance(values, Mapping):
         pairs = cast("Mapping[Any, Any]", values)

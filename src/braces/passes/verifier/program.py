@@ -12,6 +12,7 @@ from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 
 from braces.builder.builder import Builder
+from braces.builder.program_argument import AnyProgram, program_of
 from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Unifier
@@ -31,12 +32,12 @@ from braces.passes.verifier.scoping import ScopeChain
 
 
 def verify(
-    program: Builder, all: bool = False, *, types: bool | None = None
+    program: AnyProgram, all: bool = False, *, types: bool | None = None
 ) -> list[VerifyError]:
     """Check that a program and its startup program are well formed.
 
     Args:
-        program: The program.
+        program: The program; or a model of `br.load_model`.
         all: Whether to list all errors instead of raising the first.
         types: Whether to infer types: `None` if that needs no JAX, `True` for all operators,
             `False` only for those that own blocks.
@@ -54,7 +55,8 @@ def verify(
         >>> [error.code for error in verify(bad, all=True)]
         ['B202']
     """
-    return check(program.definition, program.startup.definition, all, types)
+    main = program_of(program, "verify(program)")
+    return check(main.definition, main.startup.definition, all, types)
 
 
 def check(

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from braces.builder.builder import Builder
+from braces.builder.program_argument import ProgramHolder, not_a_program
 from braces.builder.scalar_promotion import try_cast
 from braces.define.core.jax_settings import braces_jax_settings
 from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
-from braces.ir.records import VarInfo
+from braces.ir.records import ProgramDef, VarInfo
 from braces.lazy import jnp
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.scope import Scope
@@ -21,16 +22,17 @@ from braces.scope.dlpack import FAILURES, as_numpy
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
 
-def check_program(program: Any) -> None:
-    """Refuse an argument that is not a program.
+def checked_program(program: Any, call: str) -> ProgramDef:
+    """Return the definition of a program; `call` is the right call, for the message.
 
     Raises:
         ProgramError: If the argument is not a program.
     """
+    if isinstance(program, ProgramHolder):
+        raise not_a_program("program", program, "")
     if not isinstance(program, Builder):
-        raise ProgramError(
-            f"expected a program, got {program!r:.80}.", fix="Write exe.feeds(prog, batches)."
-        )
+        raise ProgramError(f"expected a program, got {program!r:.80}.", fix=f"Write {call}.")
+    return program.definition
 
 
 def check_order(program: Any, scope: Any) -> None:
@@ -39,6 +41,8 @@ def check_order(program: Any, scope: Any) -> None:
     Raises:
         ProgramError: If an argument has a different type.
     """
+    if isinstance(program, ProgramHolder):
+        raise not_a_program("program", program, "")
     if not isinstance(program, Builder) or not isinstance(scope, Scope):
         raise ProgramError(
             "expected a program and a scope.",

@@ -21,7 +21,7 @@ from braces.exchange.onnx.writer.graph.graph import (
     value_info,
 )
 from braces.exchange.onnx.writer.writer import BlockExporter
-from braces.extend.building import Var, with_user_line
+from braces.extend.building import ProgramHolder, Var, program_of, with_user_line
 from braces.extend.operators import Plan
 from braces.extend.programs import DATA, Program, ProgramDef, Scope, read_fetch, resolve_body
 from braces.extend.rewriting import without_other_counts
@@ -31,11 +31,11 @@ from braces.lazy import onnx
 
 @with_user_line
 def to_onnx(
-    program: Program,
+    program: Program | ProgramHolder,
     path: str | PathLike[str],
     *,
     scope: Scope | None = None,
-    fetches: Sequence[Var | str] | Var | str | None = None,
+    fetches: Mapping[str, Var | str] | Sequence[Var | str] | Var | str | None = None,
     updates: bool = False,
     sizes: Mapping[str, int] | None = None,
 ) -> None:
@@ -49,12 +49,14 @@ def to_onnx(
     range and of `max_trips`, are left out.
 
     Args:
-        program: The program, which is not modified.
+        program: The program, which is not modified; or a model of `br.load_model`, with its
+            scope and fetches.
         path: The file, which is replaced. Weights beyond 1 GiB go into a data file next to it,
             `path` followed by a digest of them and `.data`. The data file of a replaced model
             is removed last.
         scope: The scope with the values of persistable variables.
-        fetches: Variables or names; by default the fetches of the program.
+        fetches: Variables or names; by default the fetches of the program. The keys of a dict
+            are the names of the outputs.
         updates: Whether the model also returns the next values of persistable variables, as
             outputs `NAME.next`. These variables become inputs with their current values as
             defaults: the model is a whole training step.
@@ -80,15 +82,19 @@ def to_onnx(
         >>> model.run([y.name], {"x": [[1.0, 10.0]]})
         [array([[32.]], dtype=float32)]
     """
-    plan, spare = _plan_export(program, fetches, updates, sizes or {})
-    write_model(path, *_model(plan, spare, scope))
+    if isinstance(program, ProgramHolder):
+        scope = program.scope if scope is None else scope
+        fetches = program.outputs() if fetches is None else fetches
+    names, _ = read_fetch(fetches, program_of(program))
+    called = tuple(fetches) if isinstance(fetches, Mapping) else names
+    plan, spare = _plan_export(program_of(program), names, updates, sizes or {})
+    write_model(path, *_model(plan, spare, scope, called))
 
 
 def _plan_export(
-    program: Program, fetches: Any, updates: bool, sizes: Mapping[str, int]
+    program: Program, names: tuple[str, ...], updates: bool, sizes: Mapping[str, int]
 ) -> tuple[Plan, dict[str, TensorType]]:
     """Return the execution plan, and the data that it does not need."""
-    names, _ = read_fetch(fetches, program)
     original = program.definition
     definition = (
         without_other_counts(original, names) if updates else original.with_(updates={})
@@ -122,7 +128,7 @@ def _names(size: Size) -> set[str]:
 
 
 def _model(
-    plan: Plan, spare: dict[str, TensorType], scope: Scope | None
+    plan: Plan, spare: dict[str, TensorType], scope: Scope | None, called: Sequence[str]
 ) -> tuple[Any, list[tuple[str, Any]]]:
     """Return the model without weights, and the weights."""
     body, moved = plan.interpreted, plan.updates
@@ -134,7 +140,7 @@ def _model(
     for name, info in (plan.feeds | states).items():
         g.bind(name, name, info.type)
     writer.body(g, body.with_(params=()), ())
-    outputs = [*_outputs(g, body.results), *_next_outputs(g, moved)]
+    outputs = [*_outputs(g, body.results, called), *_next_outputs(g, moved)]
     writer.problems.refuse()
     rename_values(g.nodes, model_state.called)
     functions = [shared_function.proto for shared_function in model_state.functions.values()]
@@ -164,11 +170,15 @@ def _model(
     return model, list(_values([name for name in states if name in read_names], scope))
 
 
-def _outputs(g: OnnxGraph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _outputs(
+    g: OnnxGraph, fetches: Sequence[str], called: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Yield the names and variables of outputs; a repeated fetch is copied."""
-    for at, name in enumerate(fetches):
+    for at, (name, wanted) in enumerate(zip(fetches, called, strict=True)):
         value_name = g.name(name)
-        if name in fetches[:at]:
+        if wanted != name:
+            yield _copy_as(g, value_name, wanted), name
+        elif name in fetches[:at]:
             yield _copy_as(g, value_name, name), name
         elif g.model.called.get(value_name) == name:
             yield name, name
