@@ -20,14 +20,14 @@ HEADER = """\
 # Exact versions for development and the demo, for Python {python} on Linux.
 # Written by `make lock`, which takes the newest versions that pyproject.toml allows.
 """
-LEFT_OUT = ("examples", "ray")
+LEFT_OUT = ("examples", "parquet", "ray")
 """Extras that development does without; what tests them is skipped there."""
 
 
 def wanted(pyproject: dict[str, Any]) -> list[str]:
     """Every requirement that `pyproject.toml` names, sorted.
 
-    The data of examples, Ray, and the peers of benchmarks are excluded.
+    The data of examples, Arrow, Ray, and the peers of benchmarks are excluded.
     """
     project = pyproject["project"]
     extras = project["optional-dependencies"].items()

@@ -38,6 +38,7 @@ CALLS = {
     "onnxruntime": [
         'cli("run", "model.onnx", "--feed", "x=[1.0]", "--against", "onnxruntime")'
     ],
+    "pyarrow": ['br.batches("table.arrow")', 'br.batches("table.parquet")'],
     "ray": [
         'cli("launch", "--ray", "train.py")',
         'br.remote.worker("ray").run(prog, br.Scope(), feed={"x": [1.0]}, fetch=[y])',

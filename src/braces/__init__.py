@@ -155,7 +155,7 @@ from braces.frontend.sequence import decoding as decoding
 from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh
 from braces.loaders.batches import batches as batches
-from braces.loaders.data_set import Batches as Batches
+from braces.loaders.core.data_set import Batches as Batches
 from braces.passes.autodiff.forward_mode import jvp as jvp
 from braces.passes.autodiff.reverse_mode import (
     append_backward as append_backward,

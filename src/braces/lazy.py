@@ -51,6 +51,9 @@ class LazyModule(ModuleType):
         return value
 
 
+pyarrow: Any = LazyModule("pyarrow", extra="parquet")
+pyarrow_ipc: Any = LazyModule("pyarrow.ipc", extra="parquet")
+pyarrow_parquet: Any = LazyModule("pyarrow.parquet", extra="parquet")
 ray: Any = LazyModule("ray", extra="ray")
 ray_strategies: Any = LazyModule("ray.util.scheduling_strategies", extra="ray")
 starlette_applications: Any = LazyModule("starlette.applications", extra="debug")
@@ -113,9 +116,9 @@ else:
 
 __all__ = [
     "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
-    "distributed", "extend", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "layouts",
-    "mlir", "onnx", "onnxruntime", "optax", "partitioning", "ray", "ray_strategies",
-    "rich_table", "rich_text", "sklearn_datasets", "starlette_applications",
-    "starlette_responses", "starlette_routing", "tracing", "uvicorn", "xla_bridge",
-    "xla_metadata",
+    "distributed", "extend", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax",
+    "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
+    "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_table", "rich_text",
+    "sklearn_datasets", "starlette_applications", "starlette_responses",
+    "starlette_routing", "tracing", "uvicorn", "xla_bridge", "xla_metadata",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Protocol, columns and checks that all data sets share."""

@@ -1,0 +1,88 @@
+"""Data sets of batches: the results of `br.batches`, read by a training loop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from braces.errors import ProgramError, short_text
+
+
+class Batches(ABC):
+    """A data set as batches, epoch by epoch; made by `br.batches`.
+
+    A training loop uses `epoch`, `names`, `named`, `fingerprint`, `close` and, where a data set
+    has it, the length. An object of another class with the method `epoch` is a data set as
+    well.
+
+    Attributes:
+        names: The keys of a batch; `None` if batches are tuples.
+        rows: The number of rows of an epoch; `None` if it is unknown.
+    """
+
+    names: tuple[str, ...] | None
+    rows: int | None
+
+    @abstractmethod
+    def epoch(self, number: int, start: int = 0) -> Iterator[Any]:
+        """Return the batches of an epoch, from a batch on.
+
+        Args:
+            number: The number of the epoch, from 0.
+            start: The number of the first batch, from 0.
+
+        Returns:
+            An iterator of dicts from names to arrays; of tuples if the data set has no names.
+
+        Raises:
+            ProgramError: If a number is not an integer of at least 0, or `start` exceeds the
+                number of batches.
+        """
+
+    @abstractmethod
+    def named(self, names: Sequence[str]) -> Batches:
+        """Return the same data set with names for the arrays of its tuples."""
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the facts that determine the order of the batches, as plain JSON.
+
+        A position in the data, the numbers of an epoch and a batch, is valid for data sets of
+        equal fingerprints. The number of processes of a job is not part of it.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most data sets have nothing to end
+        """End the worker processes, if there are any; a further epoch starts new ones."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the batches of epoch 0, each time in the same order.
+
+        Further epochs have orders of their own: `for batch in data.epoch(1)`.
+        """
+        return self.epoch(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_position(epoch: Any, start: Any, count: int | None) -> None:
+    """Refuse numbers that are not a position.
+
+    Raises:
+        ProgramError: If a number is not an integer of at least 0, or `start` exceeds the
+            number of batches.
+    """
+    for name, number in (("number", epoch), ("start", start)):
+        if type(number) is not int or number < 0:
+            raise ProgramError(
+                f"invalid {name}={short_text(number)}.", fix="Use an integer of at least 0."
+            )
+    if count is not None and start > count:
+        raise ProgramError(
+            f"batch {start} is out of range for an epoch of {count} batches.",
+            fix="Resume with the data set that the position was taken from.",
+        )

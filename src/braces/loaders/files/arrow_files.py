@@ -1,0 +1,97 @@
+"""Data sets in files of Arrow and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from braces.errors import FeedError, FileFormatError
+from braces.ir.files.bounded_read import check_regular
+from braces.lazy import pyarrow, pyarrow_ipc, pyarrow_parquet
+from braces.loaders.core.columns import Column, Ragged, check_columns, check_numbers
+from braces.loaders.rows.tables import ArrayTable, GroupedTable
+
+
+def arrow_table(path: str, names: Sequence[str] | None) -> ArrayTable | GroupedTable:
+    """Return the rows of an Arrow file, which stay on the disk as memory maps.
+
+    Raises:
+        FileFormatError: If the file is damaged, or no Arrow file.
+    """
+    open_file = pyarrow_ipc.open_file
+    file = _opened(path, lambda: open_file(pyarrow.memory_map(path)))
+    batches = [file.get_batch(i) for i in range(file.num_record_batches)]
+    batches = [batch for batch in batches if batch.num_rows]
+    return _table(path, [b.num_rows for b in batches], batches.__getitem__, names, slow=False)
+
+
+def parquet_table(
+    paths: Sequence[str], names: Sequence[str] | None
+) -> ArrayTable | GroupedTable:
+    """Return the rows of Parquet files, read by row groups.
+
+    Raises:
+        FileFormatError: If a file is damaged, or no Parquet file.
+    """
+    open_file = pyarrow_parquet.ParquetFile
+    files = [_opened(path, lambda path=path: open_file(path)) for path in paths]
+    places = [(file, g) for file in files for g in range(file.num_row_groups)]
+    groups = [file.metadata.row_group(g).num_rows for file, g in places]
+    filled = [place for place, rows in zip(places, groups, strict=True) if rows]
+
+    def load(number: int) -> Any:
+        file, group = filled[number]
+        return file.read_row_group(group, columns=None if names is None else [*names])
+
+    return _table(", ".join(paths), [rows for rows in groups if rows], load, names, slow=True)
+
+
+def _opened(path: str, open_path: Callable[[], Any]) -> Any:
+    check_regular(path)
+    try:
+        return open_path()
+    except pyarrow.ArrowException as error:
+        raise FileFormatError(f"cannot read {path}: {error}.", at=path) from None
+
+
+def _table(
+    path: str,
+    groups: Sequence[int],
+    load: Callable[[int], Any],
+    names: Sequence[str] | None,
+    slow: bool,
+) -> ArrayTable | GroupedTable:
+    """Return a table of groups of rows, which pyarrow loads."""
+    if not groups:
+        raise FeedError("the data set is empty.", at=path)
+
+    def load_columns(number: int) -> ArrayTable:
+        table = load(number)
+        stored = table.schema.names
+        check_columns(names or (), stored)
+        return ArrayTable({name: _column(name, table.column(name)) for name in names or stored})
+
+    if len(groups) == 1 and not slow:
+        return load_columns(0)
+    return GroupedTable(groups, load_columns, slow)
+
+
+def _column(name: str, values: Any) -> Column:
+    """Return a column of Arrow as an array, without a copy where its layout allows it."""
+    array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    if array.null_count:
+        raise FeedError(
+            f"column `{name}` has {array.null_count} nulls.", fix="Fill or drop the nulls."
+        )
+    kind = array.type
+    if pyarrow.types.is_fixed_size_list(kind):
+        flat = _column(name, array.flatten())
+        if not isinstance(flat, Ragged):
+            return flat.reshape(len(array), kind.list_size, *flat.shape[1:])
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
+        values, ends = _column(name, array.flatten()), array.offsets.to_numpy()
+        if not isinstance(values, Ragged):
+            return Ragged(values, ends - ends[0])
+    numbers = array.to_numpy(zero_copy_only=False)
+    check_numbers(name, numbers)
+    return numbers

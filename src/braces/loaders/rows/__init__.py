@@ -1,0 +1,1 @@
+"""Rows that are read by their numbers: columns, tables, order, buckets."""
