@@ -407,7 +407,6 @@ HABITS: dict[str, dict[str, str]] = {
         "run": _RUN,
         "serialize_to_string": "prog.to_bytes()",
         "state_dict": "scope.state_dict()",
-        "summary": "print(prog), prog.to_html(path), or prog.cost()",
         "to": _DEVICE,
         "train": _TRAIN,
         "trainable_variables": "prog.parameters",

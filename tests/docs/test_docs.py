@@ -85,6 +85,14 @@ def test_the_code_of_the_page_of_comparisons_runs_and_prints_its_output(
     assert capsys.readouterr().out == "".join(blocks(page, "text"))
 
 
+def test_the_code_of_the_page_of_views_runs_and_prints_its_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/looking.md"
+    run_blocks(page, tmp_path)
+    assert capsys.readouterr().out == "".join(blocks(page, "text"))
+
+
 @pytest.mark.unoptimized
 def test_the_code_of_the_page_of_probes_runs(tmp_path: Path) -> None:
     run_blocks("docs/surgery/probe.md", tmp_path)

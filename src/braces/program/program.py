@@ -17,8 +17,6 @@ from braces.ir.text import printer
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_bodies
 from braces.keywords import hint_methods
-from braces.passes.analysis.flops import cost
-from braces.passes.analysis.report import explain
 from braces.passes.autodiff.common import Named
 from braces.passes.core.untrusted_input import complete_and_verify, op_modules, op_versions
 from braces.passes.training.freeze import freeze_parameters
@@ -28,6 +26,7 @@ from braces.program.debuggable import Debuggable
 from braces.program.editable import Editable
 from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
+from braces.program.reports import Reports
 from braces.program.variables import Variables
 from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.pure_function import PureFunction
@@ -41,7 +40,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(Debuggable, InnerValues, Editable, hints.Hinted):
+class Program(Debuggable, InnerValues, Editable, Reports, hints.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has
@@ -326,97 +325,6 @@ class Program(Debuggable, InnerValues, Editable, hints.Hinted):
         """
         names = read_fetch(fetches, self)[0] or self.fetches
         return PureFunction(without_other_counts(self.definition, names), names, room)
-
-    def explain(self, fetch: Any = (), **options: Any) -> Any:
-        """Report the changes of each pass, and the missed optimizations with their reasons.
-
-        Args:
-            fetch: The fetches, as variables or names; by default the results of the program. If
-                it has neither results nor updates, the values that no operator reads.
-            options: `passes=`, a tuple of passes as for `br.Executor`; by default
-                `br.passes.default`. `sizes=`, numbers in place of symbols, as for `cost`.
-                `all=True`, to print also passes without effect and unchanged loops.
-
-        Returns:
-            A report with one step for each pass: its changes, its notes with the line of the
-            program, operations and bytes of each loop before and after it, and the peak of live
-            bytes of the program, counted as by `cost`. `print` shows it.
-
-        Raises:
-            UnknownNameError: If a fetch or a size does not exist.
-            ProgramError: If `passes` are not passes.
-
-        Example:
-            >>> import braces as br
-            >>> prog = br.parse('''program {
-            ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
-            >>> print(prog.explain(passes=(br.passes.dce,)))
-            dce: Eliminate operators that no result or update needs.
-              block 0: 1 removed (z)
-              z: removed: no result or update needs it
-              in all
-                operations: 6 FLOP → 3 FLOP
-                bytes: 48 B → 24 B
-                peak: 36 B → 24 B
-            all passes
-              operations: 6 FLOP → 3 FLOP
-              bytes: 48 B → 24 B
-              peak: 36 B → 24 B
-        """
-        return explain(self, fetch, **options)
-
-    def cost(self, fetch: Any = (), **options: Any) -> Any:
-        """Estimate the operations (FLOPs), the memory traffic and the peak memory of a run.
-
-        Nothing is run: the counts follow from the types.
-
-        - Operations: a sum, a product, a comparison or a scalar function is one operation, so
-          a multiply-add is two. A matrix product `[m, k] @ [k, n]` takes `2 m k n`. An
-          elementwise operator takes one per element, a softmax five, a copy none.
-        - Bytes: all inputs and outputs of the operators, as if each ran alone. Fused compiled
-          code keeps some of them in registers.
-        - Control flow: a loop costs its trip count times one iteration, a branch its most
-          expensive case.
-        - Peak: the maximum of live bytes, including scope values and feeds, if operators run in
-          program order. Compiled code takes between half and twice as much.
-
-        Unknown sizes stay symbols, and so do data-dependent trip counts: `loop_0.trips`.
-
-        Args:
-            fetch: The fetches, as for `explain`; only operators that they and the updates need
-                count.
-            options: `sizes=`, numbers in place of symbols. `passes=`, the passes that run
-                before counting: `br.passes.default` as compiled runs do, `()` to count the
-                program as written; by default `(br.passes.dce,)`.
-
-        Returns:
-            A report with `operations`, `bytes`, `peak_bytes`, `total`, `by_type`, and `ops`,
-            which maps the path of each operator to its cost; `print` shows it.
-
-        Raises:
-            UnknownNameError: If a fetch does not exist, or no size has this name.
-            ShapeError: If a size is not a number, or the result depends on more sizes than a
-                text can represent.
-            ProgramError: If `passes` are not passes.
-
-        Example:
-            >>> import braces as br
-            >>> with br.Program() as prog:
-            ...     y = br.tanh(br.fc(br.data("x", ["batch", 784]), 10))
-            >>> print(prog.cost())
-            operations  15.7 kFLOP·batch
-            read        3.2 kB·batch + 31.4 kB
-            written     120 B·batch
-            peak        3.2 kB·batch + 31.4 kB
-              1  matmul  15.7 kFLOP·batch  3.2 kB·batch + 31.4 kB
-              1  add     10 FLOP·batch     80 B·batch + 40 B
-              1  tanh    10 FLOP·batch     80 B·batch
-            >>> prog.cost().operations
-            15700*batch
-            >>> prog.cost(sizes={"batch": 32}).operations
-            502400
-        """
-        return cost(self, fetch, **options)
 
     @checked_call
     def rewrite(self, before: Any, after: Any = None, *, exact: bool = False) -> Program:
