@@ -105,7 +105,7 @@ def test_loops_state_their_trip_counts_and_branches_their_cases():
     found = prog.summary()
     rows = by_name(found)
     loops = [row for row in found.rows if row.trips is not None]
-    assert [row.type for row in loops][0] == "loop, t trips"
+    assert loops[0].type == "loop, t trips"
     assert loops[1].type.startswith("loop, ")
     assert "trips" in loops[1].type
     assert (rows["cell"].depth, rows["cell"].parameters) == (1, 20)
