@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from braces.errors import did_you_mean
 
@@ -480,9 +480,14 @@ class Hinted:
     """Base class whose error for a missing attribute has a hint."""
 
     __slots__ = ()
+    _internal: ClassVar[Collection[str]] = ()
+    """Names that Braces itself uses, which completion does not offer."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._internal]
 
     @staticmethod
-    def attribute_hints() -> Mapping[str, str]:
+    def _attribute_hints() -> Mapping[str, str]:
         """Return hints for attributes beyond those of `HABITS`."""
         return NO_HINTS
 
@@ -492,4 +497,4 @@ class Hinted:
             if name.startswith("_"):
                 raise AttributeError(name)
             kind = type(self)
-            raise no_member(kind.__name__, name, dir(kind), kind.attribute_hints())
+            raise no_member(kind.__name__, name, dir(kind), kind._attribute_hints())

@@ -90,9 +90,9 @@ def text_row(text: str) -> Piece:
     return f'<div style="{_ROW}">{escape_html(shorten_text(text))}</div>', 0
 
 
-def open_box(title: str, count: int) -> Piece:
+def open_box(title: str, count: int, is_folded: bool = False) -> Piece:
     """Return the start of a collapsible box with `count` items."""
-    state = " open" if count <= OPEN_UP_TO else ""
+    state = " open" if count <= OPEN_UP_TO and not is_folded else ""
     return (
         f'<details{state} style="{_BOX}"><summary>{escape_html(shorten_text(title))}</summary>',
         1,

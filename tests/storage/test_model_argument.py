@@ -86,7 +86,7 @@ def test_other_functions_name_the_program_and_the_scope_of_a_model(model, tmp_pa
         with pytest.raises(br.errors.ProgramError, match="Pass model") as caught:
             call()
         assert "model.scope" in str(caught.value)
-        assert "<Model: predict(x)" in str(caught.value)
+        assert "<Model: predict(x: f32[n,4])" in str(caught.value)
 
 
 def test_a_missing_attribute_of_a_model_names_that_of_its_program(model):

@@ -26,6 +26,10 @@ from braces.ir.records import VarInfo
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
 
+_INTERNAL = ("composed", "info", "op", "read", "shown_type", "table")
+"""Names that Braces itself uses, which completion does not offer."""
+
+
 class Var(Arithmetic, NumPyDispatch):
     """A symbolic variable of a program: a name in a block, with a type.
 
@@ -103,6 +107,9 @@ class Var(Arithmetic, NumPyDispatch):
     def shown_type(self) -> str:
         """The type as text, with axis names: `f32[embed=16,mlp=32]`."""
         return self.info.shown_type
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INTERNAL]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -10,6 +10,7 @@ from braces.ir import serde
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.text import printer
 from braces.runtime.bare_block import BlockRunner
+from braces.viewer.notebook_fragment import block_fragment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,6 +87,9 @@ class Block:
 
     def __str__(self) -> str:
         return printer.print_body(self.desc)
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
+        return block_fragment("block", self.desc)
 
     def __repr__(self) -> str:
         return f"<Block: {len(self.ops)} ops, {len(self.vars)} vars>"

@@ -60,6 +60,11 @@ class Program(Debuggable, InnerValues, Editable, Reports, hints.Hinted):
     """
 
     report: RewriteReport | None = None
+    _internal = (
+        *("adopt", "at", "building", "built", "current", "derivations", "derived", "infos"),
+        *("like", "lineage", "main_place", "origin", "original", "persistable_infos"),
+        *("restore", "snapshot", "source", "table", "transaction", "update_again", "version"),
+    )
 
     # ---- blocks ------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from braces.runtime.inputs.persistables import (
     find_initialized,
     seed_random_states,
 )
-from braces.runtime.monitoring.stats import Stats
+from braces.runtime.monitoring.stats import WithStats
 from braces.runtime.plan.plan import declared_data
 from braces.runtime.plan_cache import BACKENDS, PASSES, PlanCache, convert_feeds
 from braces.runtime.prefetch import Feeds, check_prefetch_count, prepare_batch
@@ -38,7 +38,7 @@ from braces.scope import Scope
 
 
 @hint_methods
-class Executor(Hinted):
+class Executor(WithStats, Hinted):
     """Runs programs.
 
     The first compiled run configures JAX to compute on a CPU in the calling thread
@@ -109,11 +109,6 @@ class Executor(Hinted):
     @passes.setter
     def passes(self, wanted: Sequence[Pass]) -> None:
         self._plans.passes = as_passes(wanted)
-
-    @property
-    def stats(self) -> Stats:
-        """Statistics of runs and compilations up to now; `print(exe.stats)` shows a table."""
-        return self._counters.stats()
 
     def __repr__(self) -> str:
         return f"<Executor ({self.mode}): {self.stats.summary}>"

@@ -81,6 +81,8 @@ class Scope(Hinted):
         True
     """
 
+    _internal = ("put_all", "raws", "turn")
+
     def __init__(self) -> None:
         self._variables: dict[str, Variable] | None = {}  # None once closed
         self._parent: Scope | None = None

@@ -116,6 +116,10 @@ class Checkpoint:
         self._writing: BackgroundWrite | None = None
         os.makedirs(self.folder, exist_ok=True)
 
+    def __repr__(self) -> str:
+        steps = ", ".join(map(str, _find_checkpoints(self.folder))) or "none"
+        return f"<Checkpoint {os.fspath(self.folder)}: steps {steps}>"
+
     @property
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""

@@ -11,6 +11,7 @@ from typing import Any, final
 from braces.builder.program_argument import ProgramHolder
 from braces.errors import UnknownNameError, suggest
 from braces.hints import Hinted
+from braces.notebook import escape_html
 from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.scope import Scope
@@ -51,6 +52,8 @@ class Model(ProgramHolder, Hinted):
         executor: The executor of the programs.
         programs: The programs by name: `predict`, and if present `train` with its `startup`.
     """
+
+    _internal = ("entry",)
 
     def __init__(
         self, entries: Mapping[str, NamedProgram], scope: Scope, executor: Executor
@@ -162,14 +165,30 @@ class Model(ProgramHolder, Hinted):
         return self._entries.get(name) or NamedProgram(self.program(name), (), {})
 
     @staticmethod
-    def attribute_hints() -> Mapping[str, str]:
+    def _attribute_hints() -> Mapping[str, str]:
         """Return hints for the attributes of its programs."""
         names = (name for name in dir(Program) if not name.startswith("_"))
         return {name: f"model.program().{name}" for name in names}
 
     def __repr__(self) -> str:
-        calls = (
-            f"{name}({', '.join(entry.feeds)}) -> {', '.join(entry.fetches)}"
-            for name, entry in self._entries.items()
-        )
+        calls = (self._call_text(name) for name in self._entries)
         return f"<Model: {'; '.join(calls)}; {len(self.scope.names())} variables>"
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
+        """Return the feeds and fetches of each program, its layers, and the variables."""
+        calls = "".join(
+            f"<code>{escape_html(self._call_text(name))}</code><br>" for name in self._entries
+        )
+        layers = self.program().summary(depth=0).sheet().tables[0].html()
+        return f"{calls}{layers}{self.scope._repr_html_()}"
+
+    def _call_text(self, name: str) -> str:
+        """Return the signature of a program: `predict(x: f32[n,4]) -> y: f32[n,3]`."""
+        entry = self._entries[name]
+        infos = entry.program.infos
+        feeds = (f"{feed}: {infos[feed].type}" for feed in entry.feeds if feed in infos)
+        types = {
+            key: infos[value].type for key, value in entry.fetches.items() if value in infos
+        }
+        fetches = (f"{key}: {types[key]}" if key in types else key for key in entry.fetches)
+        return f"{name}({', '.join(feeds)}) -> {', '.join(fetches)}"

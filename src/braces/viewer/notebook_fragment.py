@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from braces.builder.builder import Builder
-from braces.ir.records import Body, Op, VarInfo
-from braces.notebook import END_OF_BOX, Piece, join_pieces, open_box, shorten_text, text_row
+from braces.ir.records import DATA, PARAMETER, STATE, Body, Op, VarInfo
+from braces.notebook import (
+    END_OF_BOX,
+    OPEN_UP_TO,
+    Piece,
+    join_pieces,
+    open_box,
+    shorten_text,
+    text_row,
+)
+from braces.passes.analysis.phases import FORWARD, PHASES, phases
 from braces.report import count_text
 from braces.viewer.payload import defaults_in, size_summary, source_line
 from braces.viewer.value_text import plain_attrs
@@ -17,18 +26,39 @@ def fragment(program: Builder) -> str:
     return join_pieces(_main(program), "… and more; program.to_html(path) shows all.")
 
 
+def block_fragment(label: str, body: Body) -> str:
+    """Return a block and its nested blocks as `<details>`."""
+    return join_pieces(_block(label, body), "… and more; print(block) shows all.")
+
+
 def _main(program: Builder) -> Iterator[Piece]:
-    main = program.definition.main
+    """Yield the forward part, and folded boxes of states, gradients, optimizer and updates."""
+    definition = program.definition
+    main, phase_of = definition.main, phases(definition)
     yield text_row(f"program: {size_summary(program)}")
-    declared = (
-        info for info in main.vars.values() if info.kind in ("data", "parameter", "state")
-    )
-    for info in declared:
-        yield text_row(f"{info.kind} {info.name}: {info.shown_type}")
-    for op in main.ops:
-        yield from _op(op, main.vars)
-    for name, value in program.definition.updates.items():
-        yield text_row(f"update {name} = {value}")
+    for kind in (DATA, PARAMETER, STATE):
+        infos = [info for info in main.vars.values() if info.kind == kind]
+        rows = [text_row(f"{kind} {info.name}: {info.shown_type}") for info in infos]
+        is_long = kind == STATE or len(rows) > OPEN_UP_TO
+        yield from _folded(count_text(len(rows), kind), rows) if is_long else rows
+    for phase in PHASES:
+        ops = [op for op in main.ops if phase_of[op.name] == phase]
+        rows = (piece for op in ops for piece in _op(op, main.vars))
+        title = f"{phase} – {count_text(len(ops), 'operator')}"
+        yield from rows if phase == FORWARD else _folded(title, list(rows))
+        if phase == FORWARD and main.results:
+            yield text_row(f"return {', '.join(main.results)}")
+    updates = definition.updates.items()
+    rows = [text_row(f"update {name} = {value}") for name, value in updates]
+    yield from _folded(count_text(len(rows), "next value"), rows)
+
+
+def _folded(title: str, pieces: list[Piece]) -> Iterator[Piece]:
+    """Yield a closed box, or nothing without content."""
+    if pieces:
+        yield open_box(title, len(pieces), is_folded=True)
+        yield from pieces
+        yield END_OF_BOX
 
 
 def _op(op: Op, infos: Mapping[str, VarInfo]) -> Iterator[Piece]:

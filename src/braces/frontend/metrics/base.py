@@ -26,7 +26,7 @@ from braces.scope import Scope
 Sums = Mapping[str, Var]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Metric:
     """A metric over all batches since the last reset.
 
@@ -41,6 +41,10 @@ class Metric:
     value: Var
     batch: Var
     states: tuple[Var, ...]
+
+    def __repr__(self) -> str:
+        names = f"value `{self.value.name}`, batch `{self.batch.name}`"
+        return f"<Metric {self.name}: {self.value.type}, {names}>"
 
     @with_user_line
     def reset(self, scope: Scope) -> None:

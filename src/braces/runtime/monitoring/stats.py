@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 
 from braces.report import count_text
@@ -80,6 +81,9 @@ class Stats:
             parts.append(f"{self.repeats} runs repeated")
         return ", ".join(parts)
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     def __str__(self) -> str:
         if not self.listed:
             return self.summary
@@ -116,3 +120,19 @@ class Counters:
         listed = tuple(self.listed)
         counts = self.runs, self.compilations, self.reads, self.seconds, self.repeats
         return Stats(*counts, listed)
+
+
+class WithStats:
+    """An object that counts its runs and compilations."""
+
+    _counters: Counters
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics of runs and compilations up to now; `print(exe.stats)` shows a table."""
+        return self._counters.stats()
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
+        return (
+            f"<code>{html.escape(repr(self))}</code><pre>{html.escape(str(self.stats))}</pre>"
+        )
