@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+from braces.dtypes import TensorType
 from braces.errors import BracesError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.keywords import hint_keywords
@@ -308,6 +309,29 @@ def load_checkpoint(
     return replace(
         info, missing=tuple(name for name in initialized_names if name not in arrays)
     )
+
+
+def read_checkpoint_info(
+    folder: Path,
+) -> tuple[CheckpointInfo, Mapping[str, TensorType]] | None:
+    """Return the metadata and the types of the newest checkpoint, without its values.
+
+    Raises:
+        FileFormatError: If the file is damaged or of a newer format.
+    """
+    checkpoints = _find_checkpoints(folder)
+    if not checkpoints:
+        return None
+    path = checkpoints[max(checkpoints)]
+    with open_tensors(path) as file, open_variables(path, file) as stored:
+        return _read_info(file), dict(stored.types)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all checkpoints of a folder; other files stay."""
+    for path in _find_checkpoints(folder).values():
+        path.unlink(missing_ok=True)
+    remove_abandoned(folder, {})
 
 
 def _agree_on_step(step: str, layout: Layout | None) -> None:

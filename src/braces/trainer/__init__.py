@@ -1,0 +1,1 @@
+"""Training: loops over epochs that resume, their history, metrics and callbacks."""

@@ -1,0 +1,269 @@
+"""Data sets of a training: batches by epoch, as feeds with their place in the epoch.
+
+A data set is an object with `epoch(number, start=0)`, an iterator of the batches of an epoch
+from batch `start` on; numbers count from 0. `len` of it is the number of batches, if known. Its
+`fingerprint`, a JSON dict, is compared on resume. Any other iterable of batches restarts in
+each epoch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from braces.builder.user_functions import located
+from braces.errors import BracesError, FeedError
+
+Feed = dict[str, Any]
+
+
+class DataSet(Protocol):
+    """Batches by epoch, from any batch on."""
+
+    def epoch(self, number: int, start: int = 0) -> Iterable[Any]:
+        """Return the batches of an epoch, from batch `start` on."""
+        ...
+
+
+class Mark(NamedTuple):
+    """The place of a batch: epoch and batch from 0, and whether it ends the epoch."""
+
+    epoch: int
+    batch: int
+    last: bool
+
+    def __str__(self) -> str:
+        return place_of(self.epoch, self.batch)
+
+
+def place_of(epoch: int, batch: int) -> str:
+    """Return the place of a batch in words; both numbers count from 0.
+
+    Example:
+        >>> place_of(0, 4)
+        'epoch 1, batch 5'
+    """
+    return f"epoch {epoch + 1}, batch {batch + 1}"
+
+
+# ---- data sets -------------------------------------------------------------------------------
+
+
+@dataclass
+class _Restarted:
+    """An iterable that restarts in each epoch, such as a list or a loader."""
+
+    batches: Iterable[Any]
+    epochs: int = 0
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Any]:
+        iterator = iter(self.batches)
+        if iterator is self.batches and self.epochs:
+            raise FeedError(
+                f"the data is an iterator, which ended in epoch {self.epochs}.",
+                given=f"{type(self.batches).__name__}",
+                fix="Pass a list, a loader, or another iterable that restarts; or epochs=1.",
+            )
+        self.epochs += 1
+        return islice(iterator, start, None)
+
+
+def as_data_set(data: Any) -> DataSet:
+    """Return a data set for the argument of a user.
+
+    Raises:
+        FeedError: If the argument is an array, or not iterable.
+    """
+    if hasattr(data, "epoch"):
+        return data
+    if _holds_arrays(data) or not hasattr(data, "__iter__"):
+        raise FeedError(
+            f"expected a data set or an iterable of batches, got {_kind(data)}.",
+            fix='Pass br.batches({"x": xs, "y": ys}, 32), or a list or loader of batches.',
+        )
+    return _Restarted(data)
+
+
+def _holds_arrays(data: Any) -> bool:
+    parts = cast("tuple[Any, ...]", data) if isinstance(data, tuple) else ()
+    is_tuple = bool(parts) and all(hasattr(part, "shape") for part in parts)
+    return is_tuple or isinstance(data, Mapping | np.ndarray)
+
+
+def _kind(data: Any) -> str:
+    if isinstance(data, Mapping):
+        return f"a dict of {', '.join(map(repr, data))}"  # pyright: ignore[reportUnknownArgumentType]
+    return f"a value of type {type(data).__name__}"
+
+
+def length_of(data: Any) -> int | None:
+    """Return the number of batches of an epoch, if known."""
+    sized: Any = data.batches if isinstance(data, _Restarted) else data
+    try:
+        return len(sized)
+    except TypeError:
+        return None
+
+
+def fingerprint_of(data: Any) -> dict[str, Any]:
+    """Return the properties of a data set that are compared on resume."""
+    own = getattr(data, "fingerprint", None)
+    properties = own() if callable(own) else own
+    if isinstance(properties, Mapping):
+        return dict(properties)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    length = length_of(data)
+    return {} if length is None else {"batches": length}
+
+
+# ---- batches by name -------------------------------------------------------------------------
+
+
+def named_batch(batch: Any, names: Sequence[str]) -> Feed:
+    """Return a batch by name; a tuple is in the order of the declarations.
+
+    Args:
+        batch: A dict, or a tuple or list of arrays.
+        names: The data of the program, in the order of their declarations.
+
+    Raises:
+        FeedError: If the batch does not have exactly the data of the program.
+    """
+    if isinstance(batch, tuple | list):
+        if len(batch) == len(names):  # pyright: ignore[reportUnknownArgumentType]
+            return dict(zip(names, batch, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        raise _unfit(f"{len(batch)} arrays", names)  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(batch, Mapping):
+        raise _unfit(f"a value of type {type(batch).__name__}", names)
+    feed = {getattr(key, "name", key): value for key, value in batch.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if feed.keys() != set(names):
+        raise _unfit(", ".join(f"`{name}`" for name in feed) or "nothing", names)  # pyright: ignore[reportUnknownVariableType]
+    return feed  # pyright: ignore[reportUnknownVariableType]
+
+
+def _unfit(got: str, names: Sequence[str]) -> FeedError:
+    declared = ", ".join(f"`{name}`" for name in names)
+    return FeedError(
+        f"expected a batch with the data of the program, got {got}.",
+        given=f"the program declares {declared or 'no data'}",
+        fix="Pass a dict of these names, or a tuple of arrays in this order.",
+    )
+
+
+def row_count(feed: Mapping[str, Any]) -> float:
+    """Return the weight of a batch: the sum of `weight` if it has one, else its rows.
+
+    Example:
+        >>> row_count({"x": [[1.0], [2.0]]}), row_count({"x": [1, 2], "weight": [1.0, 0.0]})
+        (2.0, 1.0)
+    """
+    if "weight" in feed:
+        return float(np.asarray(feed["weight"]).sum(dtype=np.float64))
+    sizes = (len(value) for value in feed.values() if np.ndim(value))
+    return float(next(sizes, 1))
+
+
+# ---- a stream of batches over the epochs -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Range:
+    """The batches of a training that remain.
+
+    Attributes:
+        epoch: The first epoch.
+        batch: The first batch of that epoch.
+        epochs: The end of the epochs.
+        limit: The most batches of an epoch; `None` for all.
+    """
+
+    epoch: int
+    batch: int
+    epochs: int
+    limit: int | None = None
+
+
+def stream_batches(
+    data: DataSet, remaining: Range, name_batch: Callable[[Any], Feed], marks: deque[Mark]
+) -> Generator[Feed]:
+    """Yield the batches of all epochs; each has its mark in `marks` before it is yielded."""
+    for number in range(remaining.epoch, remaining.epochs):
+        start = remaining.batch if number == remaining.epoch else 0
+        for mark, feed in _marked_batches(data, number, start, name_batch, remaining.limit):
+            marks.append(mark)
+            yield feed
+
+
+def _marked_batches(
+    data: DataSet, number: int, start: int, name_batch: Callable[[Any], Feed], limit: int | None
+) -> Iterator[tuple[Mark, Feed]]:
+    batches, length = _located_batches(data, number, start, name_batch), length_of(data)
+    if length is None:
+        most = None if limit is None else limit - start
+        yield from _ended_batches(islice(batches, most), number, start)
+        return
+    end, i = length if limit is None else min(length, limit), start
+    if not end:
+        raise _no_batches(number)
+    for feed in islice(batches, end - start):
+        i += 1
+        yield Mark(number, i - 1, i == end), feed
+    if i < end:
+        raise FeedError(
+            f"the data ended after {i} of {length} batches.",
+            at=f"epoch {number + 1}",
+            fix="Correct the `len` of the data: the number of batches of each epoch.",
+        )
+
+
+def _ended_batches(
+    batches: Iterator[Feed], number: int, start: int
+) -> Iterator[tuple[Mark, Feed]]:
+    """Mark batches of unknown number: each is copied and held until the next one is known."""
+    held = None
+    for i, feed in enumerate(batches, start):
+        if held is not None:
+            yield Mark(number, i - 1, False), held
+        held = {name: np.array(value) for name, value in feed.items()}
+    if held is not None:
+        yield Mark(number, i, True), held  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _located_batches(
+    data: DataSet, number: int, start: int, name_batch: Callable[[Any], Feed]
+) -> Iterator[Feed]:
+    """Yield the batches of an epoch by name; errors name the epoch and the batch."""
+    i = start
+    with _naming(lambda: place_of(number, i)):
+        for i, batch in enumerate(data.epoch(number, start), start):
+            yield name_batch(batch)
+            i += 1
+    if i == 0:
+        raise _no_batches(number)
+
+
+def _no_batches(number: int) -> FeedError:
+    return FeedError(
+        "the data has no batches.",
+        at=f"epoch {number + 1}",
+        fix="Pass data with at least one batch, and with a batch size of at most its rows if "
+        "smaller batches are dropped.",
+    )
+
+
+@contextmanager
+def _naming(place: Callable[[], str]) -> Generator[None]:
+    """Name the place of a batch in the errors of a data set."""
+    try:
+        yield
+    except BracesError as error:
+        with located(place()):
+            raise error
+    except Exception as error:
+        error.add_note(f"Raised by the data at {place()}.")
+        raise

@@ -1,0 +1,177 @@
+"""The position of a training in its checkpoints, and the run that it belongs to.
+
+    {"step": 130, "epoch": 3, "batch": 4, "ended": false,
+     "rows": [{"epoch": 1, "step": 42, "loss": 0.7}, …],  the history
+     "sums": {"loss": [81.5, 128.0]},                     of the current epoch
+     "row": null,                                         of an epoch without validation yet
+     "run": {"data": {"rows": 1347, "seed": 0}, "seed": 0}}
+
+`epoch` and `batch` count from 0, and are those of the next step; at the end of an epoch `ended`
+is true until its row is complete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from braces.dtypes import TensorType, Type
+from braces.errors import FileFormatError, ProgramError
+
+Row = dict[str, Any]
+"""The measurements of an epoch: numbers, and lists for arrays."""
+_MOST_NAMED = 4
+
+
+@dataclass
+class Position:
+    """The position of a training; see the description of this module.
+
+    Attributes:
+        step: The number of completed steps.
+        epoch: The current epoch, from 0.
+        batch: The next batch of the epoch, from 0.
+        ended: Whether the last batch of the epoch is done.
+        rows: The rows of the history.
+        sums: Weighted sums of the current epoch, with the sum of their weights.
+        row: The row of an ended epoch, without validation yet.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    ended: bool = False
+    rows: list[Row] = field(default_factory=list[Row])
+    sums: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    row: Row | None = None
+
+    def advance(self, last: bool) -> None:
+        """Count a step, of the last batch of its epoch or not."""
+        self.step += 1
+        self.batch += 1
+        self.ended = last
+
+    def begin_epoch(self) -> None:
+        """Begin the next epoch."""
+        self.epoch, self.batch, self.ended = self.epoch + 1, 0, False
+        self.sums, self.row = {}, None
+
+    def as_json(self, run: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the position as strict JSON."""
+        return _encoded({**vars(self), "run": run})
+
+    @staticmethod
+    def of_json(record: Mapping[str, Any]) -> Position:
+        """Return a position from its JSON.
+
+        Raises:
+            FileFormatError: If the record is damaged.
+        """
+        try:
+            known = {name: record[name] for name in Position.__dataclass_fields__}
+            rows, sums, row = known.pop("rows"), known.pop("sums"), known.pop("row")
+            decoded = {name: _numbers(values) for name, values in sums.items()}
+            return Position(
+                **known,
+                rows=list(map(_decoded, rows)),
+                sums=decoded,
+                row=None if row is None else _decoded(row),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileFormatError(
+                "the checkpoint has an invalid position of a training.", given=repr(error)
+            ) from error
+
+
+def _encoded(value: Any) -> Any:
+    """Return a value with texts for infinities and NaN, which JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {name: _encoded(part) for name, part in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return list(map(_encoded, value)) if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _decoded(row: Mapping[str, Any]) -> Row:
+    return {name: _numbers(value) for name, value in row.items()}
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_numbers, value))  # pyright: ignore[reportUnknownArgumentType]
+    return float(value) if isinstance(value, str) else value
+
+
+# ---- runs that differ ------------------------------------------------------------------------
+
+
+def check_same_run(folder: Path, step: int, stored: Any, run: Mapping[str, Any]) -> None:
+    """Refuse to resume from the checkpoint of a run with other data or seeds.
+
+    Raises:
+        ProgramError: If the runs differ; the error lists the differences.
+    """
+    if not isinstance(stored, Mapping) or not isinstance(stored.get("run"), Mapping):  # pyright: ignore[reportUnknownMemberType]
+        raise _refused(folder, step, "it was not written by br.training or br.fit")
+    differences = list(_differences("", stored["run"], _encoded(run)))
+    if differences:
+        raise _refused(folder, step, _difference_text(differences))
+
+
+def check_same_variables(
+    folder: Path,
+    step: int,
+    stored: Mapping[str, TensorType],
+    declared: Mapping[str, Type],
+) -> None:
+    """Refuse to resume from a checkpoint without the variables of the program.
+
+    Raises:
+        ProgramError: If a variable is missing or has another type.
+    """
+    differences = [
+        f"`{name}` is {stored.get(name, 'missing')} in the checkpoint, {type_} in the program"
+        for name, type_ in declared.items()
+        if name not in stored or not _same_type(stored[name], type_)
+    ]
+    if differences:
+        raise _refused(folder, step, _difference_text(differences))
+
+
+def _same_type(stored: TensorType, declared: Type) -> bool:
+    if not isinstance(declared, TensorType):
+        return False
+    sizes = zip(stored.shape, declared.shape, strict=False)
+    return (
+        stored.dtype == declared.dtype
+        and len(stored.shape) == len(declared.shape)
+        and all(left == right for left, right in sizes if isinstance(right, int))
+    )
+
+
+def _differences(prefix: str, stored: Any, wanted: Any) -> Iterator[str]:
+    if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
+        names: list[str] = sorted({*stored, *wanted})  # pyright: ignore[reportUnknownArgumentType]
+        for name in names:
+            before, now = stored.get(name), wanted.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            yield from _differences(f"{prefix}{name}.", before, now)
+    elif stored != wanted:
+        yield f"{prefix[:-1]} was {stored!r:.60}, is {wanted!r:.60}"
+
+
+def _difference_text(differences: list[str]) -> str:
+    more = len(differences) - _MOST_NAMED
+    text = "; ".join(differences[:_MOST_NAMED])
+    return f"{text}; and {more} more" if more > 0 else text
+
+
+def _refused(folder: Path, step: int, differences: str) -> ProgramError:
+    return ProgramError(
+        f"the checkpoint of step {step} belongs to another run.",
+        given=f"folder {folder}: {differences}",
+        fix="Resume with the same program, data and seed, use another folder, or pass "
+        "fresh=True, which removes the checkpoints.",
+    )

@@ -1,0 +1,438 @@
+"""The loop of a training as an iterator of steps that resumes at any step."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from braces.builder.builder import Builder
+from braces.builder.source_line import user_line
+from braces.builder.user_functions import located
+from braces.errors import BracesError, ProgramError
+from braces.ir.records import DATA
+from braces.keywords import hint_keywords
+from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+from braces.runtime.devices.process_agreement import agree, process_count, process_index
+from braces.runtime.executor import Executor
+from braces.runtime.inputs.fetches import read_fetch
+from braces.scope import Scope
+from braces.storage.checkpoint import Checkpoint, read_checkpoint_info, remove_checkpoints
+from braces.storage.checkpoint_arguments import optional_count
+from braces.trainer.data_sets import (
+    Feed,
+    Mark,
+    Range,
+    as_data_set,
+    fingerprint_of,
+    named_batch,
+    stream_batches,
+)
+from braces.trainer.position import Position, check_same_run, check_same_variables
+
+
+class CheckpointWriteError(BracesError, OSError):
+    """A checkpoint that could not be written, as on a full disk; earlier ones are intact."""
+
+
+class TrainingStep:
+    """A step of a training, after its run.
+
+    Attributes:
+        number: The number of the step over all epochs, from 1.
+        epoch: The number of its epoch, from 1.
+        in_epoch: The number of the step in its epoch, from 1.
+        last: Whether the step is the last of its epoch.
+    """
+
+    __slots__ = ("_results", "_shape_up", "epoch", "in_epoch", "last", "number")
+
+    def __init__(
+        self, number: int, mark: Mark, results: list[Any], shape_up: Callable[[list[Any]], Any]
+    ) -> None:
+        self.number = number
+        self.epoch = mark.epoch + 1
+        self.in_epoch = mark.batch + 1
+        self.last = mark.last
+        self._results, self._shape_up = results, shape_up
+
+    @property
+    def values(self) -> Any:
+        """The fetches of the step: an array, a list or a dict, as `exe.run` returns them."""
+        return self._shape_up(self._results)
+
+    @property
+    def results(self) -> list[Any]:
+        """The fetches as a list, in their order."""
+        return self._results
+
+    def __repr__(self) -> str:
+        last = ", last" if self.last else ""
+        return f"<step {self.number}: epoch {self.epoch}, step {self.in_epoch}{last}>"
+
+
+class _StepEnd(DeferredCtrlC):
+    """Section that defers Ctrl-C to the end of a step; a second Ctrl-C is not deferred."""
+
+    __slots__ = ()
+
+    def _later(self, number: int, frame: FrameType | None) -> None:
+        if self.pending is not None:
+            self.deliver()
+        super()._later(number, frame)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """TrainingOptions of a training; see `training`."""
+
+    epochs: int = 1
+    folder: str | os.PathLike[str] | None = None
+    save_every: int | None = None
+    keep: int | None = 3
+    seed: int = 0
+    fresh: bool = False
+    steps: int | None = None
+    ahead: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "save_every", "steps"):
+            optional_count(getattr(self, name), name)
+        if self.epochs is None or type(self.ahead) is not int or self.ahead < 0:  # pyright: ignore[reportUnnecessaryComparison]
+            raise ProgramError(
+                f"invalid epochs={self.epochs!r:.40} or ahead={self.ahead!r:.40}.",
+                fix="Use epochs of at least 1, and ahead of at least 0.",
+            )
+        if self.folder is None and self.save_every is not None:
+            raise ProgramError(
+                "`save_every` is set without a folder.", fix='Pass folder="job" as well.'
+            )
+
+
+class TrainingSteps:
+    """The steps of a training; returned by `br.training`.
+
+    Each `for` loop continues after the last completed step. `next(iter(steps))` runs one step.
+
+    Attributes:
+        program: The program.
+        data: The data set.
+        scope: The scope of the variables.
+        exe: The executor.
+        position: The position of the next step.
+        resumed: The step of the checkpoint that was restored; `None` without one.
+    """
+
+    def __init__(
+        self,
+        program: Builder,
+        data: Any,
+        fetch: Any,
+        options: TrainingOptions,
+        scope: Scope | None,
+        exe: Executor | None,
+    ) -> None:
+        self.program, self.data, self.options = program, as_data_set(data), options
+        self.exe = Executor() if exe is None else exe
+        self._names, self._shape_up = read_fetch(fetch, program)
+        main = program.definition.main
+        self.data_names = [name for name, info in main.vars.items() if info.kind == DATA]
+        self._watched = list(program.updates)[:1]
+        self._checkpoints = _open_folder(options)
+        self.position, self.resumed = Position(), None
+        self.tally: Callable[[TrainingStep, Feed], None] | None = None
+        run = {"data": fingerprint_of(self.data), "seed": options.seed}
+        self._run = run if options.steps is None else {**run, "steps": options.steps}
+        stored = self._stored_position()
+        self.scope = self.exe.init(program, scope, options.seed, missing_only=True)
+        if stored is not None:
+            self._resume(stored)
+        self._saved = self._state() if stored is not None else None
+        self._whole = True
+
+    # ---- resume and save ----
+
+    def _stored_position(self) -> Position | None:
+        """Return the position of the newest checkpoint, if it belongs to this run."""
+        folder = self.options.folder
+        newest = None if folder is None else read_checkpoint_info(Path(folder))
+        if folder is None or newest is None:
+            return None
+        (info, types), declared = newest, self.program.startup.definition.main.vars
+        updated = {n: declared[n].type for n in self.program.startup.updates}
+        check_same_variables(Path(folder), info.step, types, updated)
+        check_same_run(Path(folder), info.step, info.data_position, self._run)
+        return Position.of_json(info.data_position)
+
+    def _resume(self, position: Position) -> None:
+        assert self._checkpoints is not None
+        self._checkpoints.restore(self.scope, layout=self.exe.layout)
+        self.position, self.resumed = position, position.step
+
+    def _state(self) -> tuple[Any, ...]:
+        at = self.position
+        return at.step, at.epoch, at.batch, at.ended, len(at.rows), at.row is None
+
+    def save(self) -> None:
+        """Save the position and the scope in the folder, if there is one.
+
+        Raises:
+            BracesError: If the write failed. Earlier checkpoints are intact.
+        """
+        if self._checkpoints is not None and self._state() != self._saved:
+            with self._writing():
+                position = self.position.as_json(self._run)
+                self._checkpoints.save(self.scope, self.position.step, position)
+            self._saved = self._state()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is written.
+
+        Raises:
+            BracesError: If the write failed. Earlier checkpoints are intact.
+        """
+        if self._checkpoints is not None:
+            with self._writing():
+                self._checkpoints.wait()
+
+    def _writing(self) -> _WriteErrors:
+        return _WriteErrors(self.options.folder)
+
+    def save_at_end(self, error: BaseException | None = None) -> None:
+        """Save the last whole step after the end of the loop, or after an error.
+
+        A run that was committed without its position, and a process of a job that ends alone,
+        keep the previous checkpoint.
+        """
+        try:
+            if error is None or (self._whole and process_count() == 1):
+                self.save()
+            self.wait()
+        except Exception as failed:
+            if error is None or isinstance(error, GeneratorExit):
+                raise
+            error.add_note(f"The last step was not saved: {failed}")
+
+    # ---- steps ----
+
+    def __iter__(self) -> Generator[TrainingStep]:
+        """Run the remaining steps; a step is saved once the caller requests the next one."""
+        try:
+            if self.position.ended:
+                self.position.begin_epoch()
+            marks = deque[Mark]()
+            with _Prefetched(self, marks) as feeds:
+                for feed in feeds:
+                    mark = marks.popleft()
+                    yield self._run_step(mark, feed)
+                    self._finish(mark)
+        except BaseException as error:
+            self.save_at_end(error)
+            raise
+        self.save_at_end()
+
+    def _finish(self, mark: Mark) -> None:
+        if self.position.ended:
+            self.position.begin_epoch()
+        every = self.options.save_every
+        if mark.last or (every and self.position.step % every == 0):
+            self.save()
+
+    def _run_step(self, mark: Mark, feed: Feed) -> TrainingStep:
+        before = self.scope.raws(self._watched)
+        self._whole, first = False, self.position.step == (self.resumed or 0)
+        try:
+            with located(str(mark)):
+                if first:  # compiles: Ctrl-C is not deferred
+                    return self._counted(mark, feed)
+                with _StepEnd():
+                    return self._counted(mark, feed)
+        except BracesError:  # the run changed nothing
+            self._whole = True
+            raise
+        finally:
+            after = self.scope.raws(self._watched)
+            self._whole |= all(old is new for old, new in zip(before, after, strict=True))
+
+    def _counted(self, mark: Mark, feed: Feed) -> TrainingStep:
+        """Run a step and count it; Ctrl-C between the two leaves `_whole` false."""
+        results = self.exe.run(self.program, self.scope, feed, self._names)
+        step = TrainingStep(self.position.step + 1, mark, results, self._shape_up)
+        if self.tally is not None:
+            self.tally(step, feed)
+        self.position.advance(mark.last)
+        self._whole = True
+        return step
+
+    def feeds(self, marks: deque[Mark]) -> Iterator[Feed]:
+        """Return the feeds of the remaining batches; prefetched in a thread."""
+        at, options = self.position, self.options
+        remaining = Range(at.epoch, at.batch, options.epochs, options.steps)
+        name_batch = partial(named_batch, names=self.data_names)
+        batches = stream_batches(self.data, remaining, name_batch, marks)
+        if not options.ahead:
+            return batches
+        return self.exe.feeds(self.program, batches, ahead=options.ahead)
+
+    def __repr__(self) -> str:
+        at = self.position
+        return f"<training: step {at.step}, epoch {at.epoch + 1}/{self.options.epochs}>"
+
+
+class _Prefetched:
+    """Feeds whose errors name the batch, and whose thread stops at the end of the block."""
+
+    def __init__(self, steps: TrainingSteps, marks: deque[Mark]) -> None:
+        self._feeds: Any = steps.feeds(marks)
+        self._marks = marks
+
+    def __enter__(self) -> Iterator[Feed]:
+        return self
+
+    def __iter__(self) -> Iterator[Feed]:
+        return self
+
+    def __next__(self) -> Feed:
+        try:
+            return next(self._feeds)
+        except BracesError as error:
+            if self._marks:  # its conversion failed; errors of the data name their batch
+                with located(str(self._marks[0])):
+                    raise error
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._feeds.close()
+
+
+class _WriteErrors:
+    """Conversion of errors of the file system to errors of Braces."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, BracesError):
+            raise CheckpointWriteError(
+                "the checkpoint could not be written.",
+                given=f"folder {self._folder}: {error}",
+                fix="Free space or correct the permissions, and run again: training resumes "
+                "from the last checkpoint.",
+            ) from error
+
+
+def _open_folder(options: TrainingOptions) -> Checkpoint | None:
+    """Return the checkpoints of a folder, emptied if the run is a fresh one."""
+    if options.folder is None:
+        return None
+    checkpoints = Checkpoint(options.folder, keep=options.keep)
+    if options.fresh:
+        if process_index() == 0:
+            remove_checkpoints(Path(options.folder))
+        agree("fresh folder", os.fspath(options.folder))
+    return checkpoints
+
+
+@hint_keywords
+def training(
+    program: Builder,
+    data: Any,
+    *,
+    fetch: Any = None,
+    epochs: int = 1,
+    folder: str | os.PathLike[str] | None = None,
+    save_every: int | None = None,
+    keep: int | None = 3,
+    scope: Scope | None = None,
+    exe: Executor | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    steps: int | None = None,
+    ahead: int = 2,
+) -> TrainingSteps:
+    """Iterate over the steps of a training, which resumes in a folder with the same bits.
+
+    Each step is one run of the program with the next batch. Batches are prepared in a thread
+    during the runs before them.
+
+    With a folder, the scope and the position are saved at the end of each epoch, every
+    `save_every` steps, and when the loop ends early: by `break`, Ctrl-C or an error. A step is
+    saved after the body of the loop. The same call then continues after the last saved step,
+    also in the middle of an epoch, with the same bits as one uninterrupted run. In a job of
+    several processes an early end is not saved, because the processes end at different steps.
+
+    Args:
+        program: The program with an optimizer.
+        data: A data set of `br.batches`, or an iterable of batches that restarts in each epoch:
+            a list, or a loader of another library. A batch is a dict by the names of the data
+            variables, or a tuple of arrays in the order of their declarations. Any object with
+            a method `epoch(number, start=0)`, which returns the batches from `start` on, is a
+            data set.
+        fetch: The `values` of each step, as for `exe.run`; by default the loss of `minimize`.
+        epochs: The number of epochs, including those before a resume.
+        folder: The folder of the checkpoints; created if missing.
+        save_every: The number of steps between checkpoints within an epoch.
+        keep: The number of newest checkpoints to keep; `None` keeps all.
+        scope: The scope of the variables; those without a value are initialized. By default a
+            new one.
+        exe: The executor; it has the layout and the mode.
+        seed: The seed of the initialization.
+        fresh: Remove the checkpoints of the folder, and begin at the first step.
+        steps: The maximum number of steps in each epoch, for a short trial.
+        ahead: The number of batches that the thread prepares; 0 does without a thread.
+
+    Returns:
+        An iterable of steps, with the attributes `number`, `epoch` and `in_epoch` (all from 1),
+        `values`, and `last` for the last step of an epoch. It has the attributes `scope`, `exe`
+        and `resumed`, and the method `save`.
+
+    Raises:
+        FeedError: If the data is not iterable; and in the loop, if a batch does not fit the
+            program. The error names the epoch and the batch.
+        ProgramError: If the checkpoints of the folder belong to another run; the error lists
+            the differences.
+        CheckpointWriteError: If a checkpoint cannot be written, in the loop.
+
+    Example:
+        >>> import numpy as np
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
+        ...     loss = br.mean(br.squared_error(br.fc(x, 1, name="fc"), y))
+        ...     pairs = br.optimizer.sgd(0.1).minimize(loss)
+        >>> xs = np.float32([[0, 1], [1, 0], [1, 1]])
+        >>> batches = [(xs, xs.sum(axis=1, keepdims=True))] * 20
+        >>> for step in br.training(prog, batches, fetch=loss, epochs=2):
+        ...     if step.last:
+        ...         print(step.number, step.epoch, bool(step.values < 0.1))
+        20 1 True
+        40 2 True
+    """
+    check_trainable(program)
+    options = TrainingOptions(epochs, folder, save_every, keep, seed, fresh, steps, ahead)
+    return TrainingSteps(program, data, fetch, options, scope, exe)
+
+
+def check_trainable(program: Any) -> None:
+    """Refuse an argument that is not a program with updates.
+
+    Raises:
+        ProgramError: If the argument is not a program, or has no updates.
+    """
+    if not isinstance(program, Builder):
+        raise ProgramError(
+            f"expected a program, got {program!r:.80}.", fix="Write br.training(prog, data)."
+        )
+    if not program.updates:
+        raise ProgramError(
+            "the program has no updates, so there is nothing to train.",
+            at=user_line(),
+            fix="Call br.optimizer.adam(1e-3).minimize(loss) in the program.",
+        )
