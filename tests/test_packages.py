@@ -38,6 +38,7 @@ CALLS = {
     "onnxruntime": [
         'cli("run", "model.onnx", "--feed", "x=[1.0]", "--against", "onnxruntime")'
     ],
+    "grain": ['next(iter(br.batches({"x": [1.0]}, workers=1)))'],
     "pyarrow": ['br.batches("table.arrow")', 'br.batches("table.parquet")'],
     "ray": [
         'cli("launch", "--ray", "train.py")',

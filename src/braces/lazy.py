@@ -51,6 +51,7 @@ class LazyModule(ModuleType):
         return value
 
 
+grain: Any = LazyModule("grain", extra="data")
 pyarrow: Any = LazyModule("pyarrow", extra="parquet")
 pyarrow_ipc: Any = LazyModule("pyarrow.ipc", extra="parquet")
 pyarrow_parquet: Any = LazyModule("pyarrow.parquet", extra="parquet")
@@ -116,7 +117,7 @@ else:
 
 __all__ = [
     "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
-    "distributed", "extend", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax",
+    "distributed", "extend", "grain", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax",
     "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
     "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_table", "rich_text",
     "sklearn_datasets", "starlette_applications", "starlette_responses",

@@ -11,6 +11,7 @@ from braces.keywords import hint_keywords
 from braces.loaders.core.columns import check_names
 from braces.loaders.core.data_set import Batches
 from braces.loaders.core.transforms import BatchTransform
+from braces.loaders.grain_data import grain_batches
 from braces.loaders.options import Options, checked_integer, checked_pads
 from braces.loaders.rows.buckets import Buckets, with_buckets
 from braces.loaders.rows.order import Order
@@ -18,7 +19,8 @@ from braces.loaders.rows.parts import BatchPart, check_divisible, find_part
 from braces.loaders.rows.row_batches import Recipe, RowBatches
 from braces.loaders.rows.tables import RowTable, ragged_names
 from braces.loaders.sources import open_table
-from braces.loaders.streams import Stacking, Stream, stream_batches
+from braces.loaders.streams import Stacking, Stream, is_grain_data, stream_batches
+from braces.loaders.workers import WorkerPool
 
 
 @hint_keywords
@@ -37,6 +39,7 @@ def batches(
     pad: Any = None,
     transform: Callable[..., Any] | None = None,
     varying: bool = False,
+    workers: int = 0,
     process: int | None = None,
     count: int | None = None,
 ) -> Batches:
@@ -70,6 +73,8 @@ def batches(
         transform: A function of a batch, or of a batch and a NumPy generator, that returns the
             batch to be used. The generator follows from seed and position.
         varying: Whether batches of user code may differ in the sizes of further axes.
+        workers: The number of processes that read and transform batches of rows, for a
+            `transform` that takes longer than a step; by default none. Needs the extra `data`.
         process: The number of this process; by default that of the running job. Each process
             reads its own part of each batch.
         count: The number of processes.
@@ -115,6 +120,7 @@ def batches(
         pad,
         None if transform is None else BatchTransform(transform),
         varying,
+        checked_integer("workers", workers, 0),
         process,
         count,
     )
@@ -138,9 +144,11 @@ def _rows(table: RowTable, named: bool, options: Options) -> RowBatches:
     pads = checked_pads(options.pad, table)
     plan = _plan(table, order, options)
     part = BatchPart(process, count, size if options.pad_last else 0)
-    return RowBatches(
-        Recipe(table, order, plan, part, pads, named, options.transform, options.varying)
-    )
+    recipe = Recipe(table, order, plan, part, pads, named, options.transform, options.varying)
+    workers = options.workers
+    if not workers:
+        return RowBatches(recipe)
+    return RowBatches(recipe, lambda recipe: WorkerPool(recipe, workers))
 
 
 def _plan(table: RowTable, order: Order, options: Options) -> Order | Buckets:
@@ -157,8 +165,9 @@ def _plan(table: RowTable, order: Order, options: Options) -> Order | Buckets:
 
 def _stream(source: Any, names: Sequence[str] | None, options: Options) -> Batches:
     """Return a data set without numbered rows."""
+    of_grain = is_grain_data(source)
     options.refuse(
-        ["bucket_by", "sizes", "pad", "process", "count"],
+        ["bucket_by", "sizes", "pad", "process", "count", *(["workers"] * (not of_grain))],
         "batches of an iterable",
         "Pass arrays, or apply them in the function that yields the batches.",
     )
@@ -171,6 +180,5 @@ def _stream(source: Any, names: Sequence[str] | None, options: Options) -> Batch
         options.refuse(["drop_last", "pad_last"], "an iterable of batches", fix)
     words = None if names is None else check_names(names, len(names))
     stacking = Stacking(options.batch_size or 0, options.drop_last, options.pad_last)
-    return stream_batches(
-        Stream(source, words, options.seed, stacking, options.transform, options.varying)
-    )
+    stream = Stream(source, words, options.seed, stacking, options.transform, options.varying)
+    return grain_batches(stream, options.workers) if of_grain else stream_batches(stream)

@@ -27,6 +27,7 @@ class Options:
     pad: Any = None
     transform: BatchTransform | None = None
     varying: bool = False
+    workers: int = 0
     process: int | None = None
     count: int | None = None
 

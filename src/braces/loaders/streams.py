@@ -18,8 +18,14 @@ from braces.loaders.core.columns import check_names
 from braces.loaders.core.data_set import Batches, check_position
 from braces.loaders.core.transforms import BatchTransform
 from braces.loaders.rows.parts import add_weight
+from braces.loaders.workers import worker_errors
 
 _END: Any = object()
+
+
+def is_grain_data(source: Any) -> bool:
+    """Return whether a source is a data set or an iterator of grain; does not import it."""
+    return any(cls.__module__.startswith("grain.") for cls in type(source).__mro__)
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,14 @@ class StreamBatches(Batches):
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Any]:  # noqa: D102 - inherited
         check_position(number, start, None)
-        return self._produce(self._iterator(number), number, start)
+        return self._produce(*self._iterator(number, start), number, start)
 
-    def _iterator(self, number: int) -> Iterator[Any]:
-        """Return an iterator of the batches of an epoch.
+    def _iterator(self, number: int, start: int) -> tuple[Iterator[Any], int]:
+        """Return an iterator of batches of an epoch, and the number of its first one.
+
+        Args:
+            number: The number of the epoch.
+            start: The number of the batch that is wanted first.
 
         Raises:
             FeedError: If the source is an iterator that was read before, or is not iterable.
@@ -116,14 +126,16 @@ class StreamBatches(Batches):
             with calling(source, f"epoch {number}"):
                 source = source(number) if _takes_epoch(source) else source()
         _begin_epoch(source, self._stream.seed, number)
-        return _as_iterator(source, number)
+        return _as_iterator(source, number), 0
 
-    def _produce(self, rows: Iterator[Any], number: int, start: int) -> Iterator[Any]:
+    def _produce(
+        self, rows: Iterator[Any], first: int, number: int, start: int
+    ) -> Iterator[Any]:
         stream = self._stream
         batches = stream.stacking.batches(rows)
         check = BatchCheck(self.names, stream.varying)
         try:
-            for i in count():
+            for i in count(first):
                 place = batch_place(i, number)
                 with _reading(stream.source, place):
                     batch = next(batches, _END)
@@ -132,8 +144,8 @@ class StreamBatches(Batches):
                 if i >= start:
                     yield self._ready(check, batch, number, i)
         finally:
-            if isinstance(rows, Generator):
-                rows.close()
+            if isinstance(rows, Generator) or is_grain_data(rows):
+                cast("Any", rows).close()
 
     def _ready(self, check: BatchCheck, batch: Any, number: int, i: int) -> Any:
         stream, place = self._stream, batch_place(i, number)
@@ -229,7 +241,8 @@ def _as_iterator(source: Any, number: int) -> Iterator[Any]:
 def _reading(source: Any, place: str) -> Generator[None]:
     """Name the batch in the errors of an iterable."""
     try:
-        yield
+        with worker_errors():
+            yield
     except Exception as error:
         if callable(source) and not isinstance(source, Iterable):
             add_function(error, source, place)

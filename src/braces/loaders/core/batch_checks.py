@@ -102,13 +102,21 @@ class BatchCheck:
                 )
 
 
+def plain_array(value: Any) -> Any:
+    """Return a copy of an array of a subclass, as of memory that a worker shares."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = cast("Array", value)
+    return array if type(array) is np.ndarray else np.array(array)
+
+
 def _array(name: Any, value: Any, place: str) -> Array:
     if not isinstance(name, str):
         raise FeedError(
             f"expected strings as keys of a batch, got {short_text(name)}.", at=place
         )
     try:
-        array = np.asarray(value)
+        array = np.asarray(plain_array(value))
         check_numbers(name, array)
     except DTypeError as error:
         raise error.located(place) from None

@@ -22,7 +22,8 @@ def arrow_table(path: str, names: Sequence[str] | None) -> ArrayTable | GroupedT
     file = _opened(path, lambda: open_file(pyarrow.memory_map(path)))
     batches = [file.get_batch(i) for i in range(file.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
-    return _table(path, [b.num_rows for b in batches], batches.__getitem__, names, slow=False)
+    groups, load = [batch.num_rows for batch in batches], batches.__getitem__
+    return _table((arrow_table, (path, names)), path, groups, load, names, slow=False)
 
 
 def parquet_table(
@@ -43,7 +44,8 @@ def parquet_table(
         file, group = filled[number]
         return file.read_row_group(group, columns=None if names is None else [*names])
 
-    return _table(", ".join(paths), [rows for rows in groups if rows], load, names, slow=True)
+    groups, reopen = [rows for rows in groups if rows], (parquet_table, (paths, names))
+    return _table(reopen, ", ".join(paths), groups, load, names, slow=True)
 
 
 def _opened(path: str, open_path: Callable[[], Any]) -> Any:
@@ -55,6 +57,7 @@ def _opened(path: str, open_path: Callable[[], Any]) -> Any:
 
 
 def _table(
+    reopen: Any,
     path: str,
     groups: Sequence[int],
     load: Callable[[int], Any],
@@ -73,7 +76,7 @@ def _table(
 
     if len(groups) == 1 and not slow:
         return load_columns(0)
-    return GroupedTable(groups, load_columns, slow)
+    return GroupedTable(reopen, groups, load_columns, slow)
 
 
 def _column(name: str, values: Any) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from braces.loaders.core.batch_checks import BatchCheck, batch_place
 from braces.loaders.core.columns import check_names
@@ -13,6 +13,9 @@ from braces.loaders.core.transforms import BatchTransform
 from braces.loaders.rows.order import Order, Rows
 from braces.loaders.rows.parts import WEIGHT, BatchPart, add_weight
 from braces.loaders.rows.tables import Pads, RowTable
+
+BatchReader: TypeAlias = Callable[[int], Any]
+"""A function from the number of a batch of an epoch to the batch."""
 
 
 class BatchPlan(Protocol):
@@ -53,7 +56,7 @@ class Recipe:
     transform: BatchTransform | None = None
     varying: bool = False
 
-    def reader(self, epoch: int) -> Callable[[int], Any]:
+    def reader(self, epoch: int) -> BatchReader:
         """Return a function from the number of a batch of an epoch to the batch."""
         rows_of, table, pads, part = self.plan.batches(epoch), self.table, self.pads, self.part
         if part.unchanged and self.named and not pads and self.transform is None:
@@ -82,14 +85,30 @@ def _shorten(batch: dict[str, Any], length: int, pads: Pads) -> None:
         batch[name] = batch[name][:, :length]
 
 
+class ReadAhead(Protocol):
+    """Worker processes that read batches by their numbers, counted over all epochs."""
+
+    def batch(self, index: int) -> Any:
+        """Return a batch."""
+        ...
+
+    def close(self) -> None:
+        """End the processes."""
+        ...
+
+
 class RowBatches(Batches):
     """Batches of rows, with a length: the number of batches of an epoch.
 
     Made by `br.batches` of arrays and files.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(
+        self, recipe: Recipe, start_workers: Callable[[Recipe], ReadAhead] | None = None
+    ) -> None:
         self._recipe = recipe
+        self._start_workers = start_workers
+        self._workers = None if start_workers is None else start_workers(recipe)
         self.names = self._names() if recipe.named else None
         self.rows = recipe.table.rows
 
@@ -105,7 +124,7 @@ class RowBatches(Batches):
         return self._produce(number, start)
 
     def _produce(self, number: int, start: int) -> Iterator[Any]:
-        read, recipe = self._recipe.reader(number), self._recipe
+        read, recipe = self._reader(number), self._recipe
         if recipe.transform is None:
             for i in range(start, len(self)):
                 yield read(i)
@@ -114,12 +133,22 @@ class RowBatches(Batches):
             for i in range(start, len(self)):
                 yield check.batch(read(i), batch_place(i, number))
 
+    def _reader(self, number: int) -> BatchReader:
+        workers, first = self._workers, number * len(self)
+        if workers is None:
+            return self._recipe.reader(number)
+        return lambda i: workers.batch(first + i)
+
+    def close(self) -> None:  # noqa: D102 - inherited
+        if self._workers is not None:
+            self._workers.close()
+
     def named(self, names: Sequence[str]) -> RowBatches:  # noqa: D102 - inherited
         recipe = self._recipe
         if recipe.named:
             return self
         table = recipe.table.renamed(check_names(names, len(recipe.table.types)))
-        return RowBatches(replace(recipe, table=table, named=True))
+        return RowBatches(replace(recipe, table=table, named=True), self._start_workers)
 
     def fingerprint(self) -> dict[str, Any]:  # noqa: D102 - inherited
         recipe = self._recipe

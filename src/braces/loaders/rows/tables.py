@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from mmap import mmap
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,6 +73,10 @@ class ArrayTable:
         """Return a whole column."""
         return self.columns[name]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Reduce memory maps to their files, which a worker process maps again."""
+        return _restored_table, ({name: _mapping(c) for name, c in self.columns.items()},)
+
     def renamed(self, names: Sequence[str]) -> ArrayTable:
         """Return the same table with other names."""
         return ArrayTable(dict(zip(names, self.columns.values(), strict=True)))
@@ -80,6 +86,7 @@ class GroupedTable:
     """A table in groups of rows, each read as a whole.
 
     Args:
+        reopen: A function that returns this table in another process, and its arguments.
         groups: The number of rows of each group.
         load: A function from the number of a group to its table.
         slow: Whether a group is decoded to be read; then the order follows the groups, and the
@@ -87,8 +94,13 @@ class GroupedTable:
     """
 
     def __init__(
-        self, groups: Sequence[int], load: Callable[[int], ArrayTable], slow: bool
+        self,
+        reopen: tuple[Callable[..., GroupedTable | ArrayTable], Sequence[Any]],
+        groups: Sequence[int],
+        load: Callable[[int], ArrayTable],
+        slow: bool,
     ) -> None:
+        self._reopen = reopen
         self._sizes = groups
         self._slow = slow
         self.groups: Sequence[int] = groups if slow else ()
@@ -140,10 +152,68 @@ class GroupedTable:
 
     def renamed(self, names: Sequence[str]) -> GroupedTable:
         """Return the same table with other names."""
-        table = GroupedTable(self._sizes, self._load, self._slow)
+        table = GroupedTable(self._reopen, self._sizes, self._load, self._slow)
         table._names = names
         table.types = dict(zip(names, self.types.values(), strict=True))
         return table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Reduce to the files, which a worker process opens again."""
+        return _reopened_table, (*self._reopen, self._names)
+
+
+def _reopened_table(
+    function: Callable[..., RowTable], arguments: Sequence[Any], names: Sequence[str] | None
+) -> RowTable:
+    table = function(*arguments)
+    return table if names is None else table.renamed(names)
+
+
+def _restored_table(columns: Mapping[str, Any]) -> ArrayTable:
+    return ArrayTable(
+        {name: c.array() if isinstance(c, MappedArray) else c for name, c in columns.items()}
+    )
+
+
+@dataclass(frozen=True)
+class MappedArray:
+    """The place of an array in a file.
+
+    Attributes:
+        path: The file.
+        dtype: Its dtype.
+        offset: The number of bytes before it.
+        shape: Its shape.
+        order: The order of its elements: `C` or `F`.
+    """
+
+    path: str
+    dtype: Any
+    offset: int
+    shape: tuple[int, ...]
+    order: Any
+
+    def array(self) -> Array:
+        """Return the array as a memory map."""
+        mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
+        return np.asarray(mapped)
+
+
+def _mapping(column: Column) -> Column | MappedArray:
+    """Return the place of a memory map in its file; other columns as they are."""
+    if isinstance(column, Ragged):
+        return column
+    mapped = column.base
+    if not isinstance(mapped, np.memmap) or not isinstance(mapped.base, mmap):
+        return column
+    same = (column.shape, column.strides, column.dtype) == (
+        mapped.shape, mapped.strides, mapped.dtype,
+    )  # fmt: skip
+    if not same or column.ctypes.data != mapped.ctypes.data:
+        return column
+    order = "C" if column.flags.c_contiguous else "F"
+    path = str(mapped.filename)
+    return MappedArray(path, column.dtype, mapped.offset, column.shape, order)
 
 
 def ragged_names(table: RowTable) -> list[str]:
