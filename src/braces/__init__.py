@@ -84,6 +84,7 @@ from braces.frontend.attention.multi_head import (
     multi_head_attention as multi_head_attention,
 )
 from braces.frontend.autodiff.custom_gradient import (
+    CustomGradient as CustomGradient,
     create_custom_gradient as create_custom_gradient,
     custom_gradient as custom_gradient,
 )
@@ -92,20 +93,33 @@ from braces.frontend.autodiff.jacobian_hessian_vmap import (
     jacobian as jacobian,
     vmap as vmap,
 )
-from braces.frontend.control.block import block as block
+from braces.frontend.control.block import PlainBlock as PlainBlock, block as block
 from braces.frontend.control.calls.program_call import call as call
 from braces.frontend.control.calls.shared import shared as shared
+from braces.frontend.control.construct import Memory as Memory
 from braces.frontend.control.functional import (
     cond as cond,
     scan as scan,
     switch as switch,
     while_loop as while_loop,
 )
-from braces.frontend.control.if_else import create_if_else as create_if_else
+from braces.frontend.control.if_else import (
+    Branch as Branch,
+    IfElse as IfElse,
+    create_if_else as create_if_else,
+)
 from braces.frontend.control.pipeline import pipeline as pipeline
-from braces.frontend.control.rnn import create_rnn as create_rnn
-from braces.frontend.control.switch import create_switch as create_switch
-from braces.frontend.control.while_loop import create_while as create_while
+from braces.frontend.control.rnn import (
+    Rnn as Rnn,
+    StepNet as StepNet,
+    create_rnn as create_rnn,
+)
+from braces.frontend.control.switch import Switch as Switch, create_switch as create_switch
+from braces.frontend.control.while_loop import (
+    While as While,
+    WhileBlock as WhileBlock,
+    create_while as create_while,
+)
 from braces.frontend.core import init as init
 from braces.frontend.core.functions import *  # noqa: F403 - one function for each operator
 from braces.frontend.core.functions import add_two as add_two, op as op
@@ -180,6 +194,7 @@ from braces.storage.checkpoint import (
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
+from braces.storage.model import Model as Model
 from braces.storage.model_files import load_model as load_model, save_model as save_model
 from braces.storage.parameters import (
     load_parameters as load_parameters,

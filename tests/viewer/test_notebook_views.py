@@ -117,3 +117,43 @@ def test_completion_offers_what_users_call(step, model):
         public = [name for name in dir(holder) if not name.startswith("_")]
         assert "attribute_hints" not in public
         assert all(hasattr(holder, name) for name in public)
+
+
+def test_classes_that_users_write_with_are_public_and_offer_what_they_write():
+    with br.Program():
+        x = br.data("x", ["t", 3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            memory = net.add_memory(init=br.zeros([3]))
+            memory.update(memory + net.add_input(x))
+        loop = br.create_while()
+        with loop.block() as body:
+            count = body.add_memory(init=br.constant(0, dtype="int32"))
+            body.set_condition(count < 3)
+            count.update(count + 1)
+        choice = br.create_if_else(br.sum(x) > 0.0)
+        with choice.true_block() as case:
+            case.add_output(x)
+        choice.pass_through(x)
+        with br.block("named") as block:
+            br.tanh(x)
+        gradient, switch = br.create_custom_gradient("g"), br.create_switch()
+    offered = {
+        br.Rnn: (rnn, "final stepnet"),
+        br.StepNet: (net, "add_input add_memory add_output stop_when"),
+        br.While: (loop, "block final"),
+        br.WhileBlock: (body, "add_memory add_output set_condition"),
+        br.IfElse: (choice, "false_block pass_through true_block"),
+        br.Branch: (case, "add_input add_output"),
+        br.Switch: (switch, "case default pass_through"),
+        br.PlainBlock: (block, "inputs name recompute results"),
+        br.CustomGradient: (gradient, "block gradient name"),
+    }
+    for cls, (value, names) in offered.items():
+        assert type(value) is cls
+        assert [name for name in dir(value) if not name.startswith("_")] == names.split()
+        assert repr(value).startswith(f"<{cls.__name__}: ")
+    assert isinstance(memory, br.Memory)
+    assert repr(count) == f"<Memory {count.name}: i32[]>"
+    assert {"next", "pre", "update", "shape"} <= {*dir(memory)}
+    assert not {"inits", "position", "table"} & {*dir(memory)}

@@ -168,7 +168,7 @@ class Var(Arithmetic, NumPyDispatch):
         )
 
     def __repr__(self) -> str:
-        return f"<Var {self.name}: {self.type}>"
+        return f"<{type(self).__name__} {self.name}: {self.type}>"
 
 
 INDEXING: dict[str, Any] = {}

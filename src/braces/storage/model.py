@@ -11,6 +11,7 @@ from typing import Any, final
 from braces.builder.program_argument import ProgramHolder
 from braces.errors import UnknownNameError, suggest
 from braces.hints import Hinted
+from braces.keywords import hint_keywords
 from braces.notebook import escape_html
 from braces.program import Program
 from braces.runtime.executor import Executor
@@ -55,6 +56,7 @@ class Model(ProgramHolder, Hinted):
 
     _internal = ("entry",)
 
+    @hint_keywords
     def __init__(
         self, entries: Mapping[str, NamedProgram], scope: Scope, executor: Executor
     ) -> None:

@@ -32,6 +32,7 @@ from braces.errors import BracesError, GradientError, ProgramError
 from braces.frontend.control.construct import SubBlock, add_location, outer_var
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
+from braces.hints import Offering
 from braces.ir.names import check_name
 from braces.ir.records import Body
 from braces.ir.walk import free_names, rename_body
@@ -155,8 +156,16 @@ class GradientBlock(SubBlock):
         return grad
 
 
-class CustomGradient:
-    """A computation with a custom gradient; make it with `create_custom_gradient`."""
+class CustomGradient(Offering):
+    """A computation with a custom gradient; make it with `create_custom_gradient`.
+
+    Example:
+        >>> import braces as br
+        >>> isinstance(br.create_custom_gradient("clipped"), br.CustomGradient)
+        True
+    """
+
+    _offered = ("block", "gradient", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name

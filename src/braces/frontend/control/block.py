@@ -44,7 +44,18 @@ class PlainBlock(SubBlock):
         recompute: Whether gradients recompute the block in place of saving residuals.
         body: The operators of the block, once it is closed.
         moves: The persistable variables that the block updates, to their next values in it.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [3])
+        ...     with br.block("encoder") as encoder:
+        ...         h = br.tanh(x)
+        >>> isinstance(encoder, br.PlainBlock)
+        True
     """
+
+    _offered = ("inputs", "name", "recompute", "results")
 
     def __init__(self, name: str, recompute: bool) -> None:
         super().__init__("block")

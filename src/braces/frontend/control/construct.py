@@ -12,16 +12,19 @@ from braces.builder.var import Var, expose, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
+from braces.hints import Offering
 from braces.ir.limits import check_depth
+from braces.keywords import hint_keywords
 from braces.ops.control.construct.build import LoopCarry
 from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
+from braces.report import count_text
 
 MAX_DELAY = 1000
 """The largest delay `n` of `Memory.pre(n)`, in iterations."""
 
 
-class SubBlock:
+class SubBlock(Offering):
     """A block between `with` and its end; an exception leaves the program as it was.
 
     Attributes:
@@ -29,6 +32,10 @@ class SubBlock:
         outer: The enclosing block.
         table: The block itself.
     """
+
+    def __repr__(self) -> str:
+        count = count_text(len(self.table.ops), "operator")
+        return f"<{type(self).__name__}: {count}>"
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -156,10 +163,29 @@ class Memory(Var):
     A memory can be used like a variable. `pre(n)` is its value n iterations ago. `update` sets
     its value of this iteration, exactly once, and `next` is that value. Before its update a
     bare memory means `pre(1)`. After its update a bare memory is ambiguous and refused.
+
+    Example:
+        >>> import braces as br
+        >>> def counter(body: br.WhileBlock) -> br.Memory:
+        ...     count = body.add_memory(init=br.constant(0))
+        ...     count.update(count + 1)
+        ...     return count
+        >>> with br.Program():
+        ...     loop = br.create_while()
+        ...     with loop.block() as body:
+        ...         count = counter(body)
+        ...         body.set_condition(count.pre(1) < 3)
+        ...     count
+        <Memory memory_0: i64[]>
     """
 
     __slots__ = ("_next", "block", "inits", "position", "shifts")
 
+    def __dir__(self) -> list[str]:
+        inner = {"block", "inits", "position", "shifts", "updated"}
+        return [name for name in super().__dir__() if name not in inner]
+
+    @hint_keywords
     def __init__(self, block: LoopBlock, var: Var, inits: tuple[Var, ...]) -> None:
         super().__init__(var.program, var.table, var.name)
         self.block = block

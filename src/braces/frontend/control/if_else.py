@@ -21,15 +21,25 @@ from braces.frontend.control.construct import (
     outer_var,
     types_agree,
 )
+from braces.hints import Offering
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
+from braces.keywords import hint_keywords
 from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.construct.build import build_partition, build_switch
 from braces.ops.control.partition.random import number_draws, row_numbers
 
 
 class Branch(SubBlock):
-    """One block of a branch construct."""
+    """One block of an if-else or of a switch.
+
+    Example:
+        >>> import braces as br
+        >>> def scaled(branch: br.Branch, x: br.Var, factor: float) -> None:
+        ...     branch.add_output(branch.add_input(x) * factor)
+    """
+
+    _offered = ("add_input", "add_output")
 
     def __init__(self, what: str, owner: Branches, key: Any) -> None:
         super().__init__(what)
@@ -94,7 +104,7 @@ class Branch(SubBlock):
         self.owner.branches.append(self)
 
 
-class Branches(ABC):
+class Branches(Offering, ABC):
     """The blocks of an IfElse or a Switch.
 
     Attributes:
@@ -220,14 +230,24 @@ class Branches(ABC):
 
 
 class IfElse(Branches):
-    """A conditional with two blocks; make it with `create_if_else`."""
+    """A conditional with two blocks; make it with `create_if_else`.
 
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     choice = br.create_if_else(br.data("p", [], dtype="bool"))
+        >>> isinstance(choice, br.IfElse)
+        True
+    """
+
+    _offered = ("false_block", "pass_through", "true_block")
     what = "if-else"
 
-    def __init__(self, predicate: Var) -> None:
+    @hint_keywords
+    def __init__(self, pred: Var) -> None:
         super().__init__()
-        self.predicate = predicate
-        self.row_wise = predicate.ndim == 1
+        self.predicate = pred
+        self.row_wise = pred.ndim == 1
 
     def true_block(self) -> Branch:
         """Open the block that runs where the predicate holds."""

@@ -14,6 +14,7 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location, outer_var
 from braces.frontend.core.random_state import as_shape
+from braces.hints import Offering
 from braces.ir.views import LoopView, StackedOutputView
 from braces.ops.common.rules import axis_index
 from braces.ops.control.construct.build import LoopCarry, ScannedInput, build_loop
@@ -29,7 +30,20 @@ class StepNet(LoopBlock):
     Attributes:
         inputs: The scanned variables, each with its slice.
         stop: The stop condition, evaluated after the step.
+
+    Example:
+        >>> import braces as br
+        >>> def step(net: br.StepNet, x: br.Var) -> None:
+        ...     total = net.add_memory(init=0.0)
+        ...     total.update(total + net.add_input(x))
+        ...     net.add_output(total.next)
+        >>> with br.Program():
+        ...     x, rnn = br.data("x", ["t"]), br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         step(net, x)
     """
+
+    _offered = ("add_input", "add_memory", "add_output", "stop_when")
 
     def __init__(self, rnn: Rnn) -> None:
         super().__init__("rnn")
@@ -259,8 +273,16 @@ class StepNet(LoopBlock):
         return loop_vars.finals, loop_vars.rows
 
 
-class Rnn:
-    """A recurrent net; make it with `create_rnn`, write its step, then call it."""
+class Rnn(Offering):
+    """A recurrent net; make it with `create_rnn`, write its step, then call it.
+
+    Example:
+        >>> import braces as br
+        >>> isinstance(br.create_rnn(), br.Rnn)
+        True
+    """
+
+    _offered = ("final", "stepnet")
 
     def __init__(
         self,

@@ -15,8 +15,15 @@ from braces.frontend.control.if_else import Branch, Branches, as_predicate
 
 
 class Switch(Branches):
-    """A conditional with several blocks; make it with `create_switch`."""
+    """A conditional with several blocks; make it with `create_switch`.
 
+    Example:
+        >>> import braces as br
+        >>> isinstance(br.create_switch(), br.Switch)
+        True
+    """
+
+    _offered = ("case", "default", "pass_through")
     what = "switch"
 
     def __init__(self, index: Var | None = None) -> None:

@@ -13,6 +13,7 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location
 from braces.frontend.control.rnn import final_of
+from braces.hints import Offering
 from braces.ir.views import LoopView
 from braces.ops.control.construct.build import LoopCarry, build_loop
 from braces.ops.lists.list_to_array import append_stack
@@ -22,7 +23,17 @@ from braces.passes.loops.loop_condition import extract_condition
 
 
 class WhileBlock(LoopBlock):
-    """The body of a while; `with loop.block() as body`."""
+    """The body of a while; `with loop.block() as body`.
+
+    Example:
+        >>> import braces as br
+        >>> def halve(body: br.WhileBlock, x: br.Var) -> None:
+        ...     value = body.add_memory(init=x)
+        ...     body.set_condition(value > 1.0)
+        ...     value.update(value * 0.5)
+    """
+
+    _offered = ("add_memory", "add_output", "set_condition")
 
     def __init__(self, loop: While) -> None:
         super().__init__("while")
@@ -109,8 +120,16 @@ class WhileBlock(LoopBlock):
             return LoopCarry(start, inner.name, append_push(inner, var, history).name)
 
 
-class While:
-    """A loop with a condition; make it with `create_while`, write its block, read `final`."""
+class While(Offering):
+    """A loop with a condition; make it with `create_while`, write its block, read `final`.
+
+    Example:
+        >>> import braces as br
+        >>> isinstance(br.create_while(), br.While)
+        True
+    """
+
+    _offered = ("block", "final")
 
     def __init__(
         self, max_trips: int | None = None, checkpoint_every: int | None = None
