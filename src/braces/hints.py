@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from braces.errors import did_you_mean
@@ -474,20 +474,6 @@ def no_member(
     )
     fix = f"Use {hint}." if hint else near or "See help() of it."
     return AttributeError(f"{kind} has no attribute `{name}`. {fix}", name=name)
-
-
-class Offering:
-    """Base class whose completion offers the members that users write, and no others."""
-
-    __slots__ = ()
-    _offered: ClassVar[Sequence[str]] = ()
-
-    def __dir__(self) -> list[str]:
-        special = (name for name in super().__dir__() if name.startswith("_"))
-        return [*special, *self._offered]
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {', '.join(self._offered)}>"
 
 
 class Hinted:

@@ -1,6 +1,6 @@
 """HTML for notebooks: escaped text in rows and boxes, without scripts, bounded in size.
 
-Also the names of cells in source lines: `cell 2` in place of the temporary file of a kernel,
+Also completion, and the names of cells in source lines: `cell 2` in place of the temporary file of a kernel,
 whose path differs in each session.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import re
 import sys
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, TypeAlias
 
 MAX_CHARACTERS = 150_000
 """The maximum number of characters; later rows are replaced by a notice."""
@@ -107,3 +107,20 @@ def escape_html(text: str) -> str:
 def shorten_text(text: str) -> str:
     """Return the beginning of a long text."""
     return text if len(text) <= MAX_ROW_LENGTH else f"{text[:MAX_ROW_LENGTH]}…"
+
+
+# ---- completion ---------------------------------------------------------------------------
+
+
+class Offering:
+    """Base class whose completion offers the members that users write, and no others."""
+
+    __slots__ = ()
+    _offered: ClassVar[Sequence[str]] = ()
+
+    def __dir__(self) -> list[str]:
+        special = (name for name in super().__dir__() if name.startswith("_"))
+        return [*special, *self._offered]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(self._offered)}>"

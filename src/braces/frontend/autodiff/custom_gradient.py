@@ -32,10 +32,10 @@ from braces.errors import BracesError, GradientError, ProgramError
 from braces.frontend.control.construct import SubBlock, add_location, outer_var
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
-from braces.hints import Offering
 from braces.ir.names import check_name
 from braces.ir.records import Body
 from braces.ir.walk import free_names, rename_body
+from braces.notebook import Offering
 from braces.ops.control.construct.build import (
     append_plain_block,
     build_custom_gradient,

@@ -12,9 +12,9 @@ from braces.builder.var import Var, expose, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
-from braces.hints import Offering
 from braces.ir.limits import check_depth
 from braces.keywords import hint_keywords
+from braces.notebook import Offering
 from braces.ops.control.construct.build import LoopCarry
 from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.cleanup.loop_invariant_code_motion import move_before

@@ -21,10 +21,10 @@ from braces.frontend.control.construct import (
     outer_var,
     types_agree,
 )
-from braces.hints import Offering
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.keywords import hint_keywords
+from braces.notebook import Offering
 from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.construct.build import build_partition, build_switch
 from braces.ops.control.partition.random import number_draws, row_numbers

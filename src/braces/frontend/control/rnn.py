@@ -14,8 +14,8 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location, outer_var
 from braces.frontend.core.random_state import as_shape
-from braces.hints import Offering
 from braces.ir.views import LoopView, StackedOutputView
+from braces.notebook import Offering
 from braces.ops.common.rules import axis_index
 from braces.ops.control.construct.build import LoopCarry, ScannedInput, build_loop
 from braces.ops.control.partition.random import row_numbers

@@ -13,8 +13,8 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location
 from braces.frontend.control.rnn import final_of
-from braces.hints import Offering
 from braces.ir.views import LoopView
+from braces.notebook import Offering
 from braces.ops.control.construct.build import LoopCarry, build_loop
 from braces.ops.lists.list_to_array import append_stack
 from braces.ops.lists.stack import EMPTY, append_push, list_attrs
