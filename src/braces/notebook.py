@@ -1,7 +1,7 @@
 """HTML for notebooks: escaped text in rows and boxes, without scripts, bounded in size.
 
-Also completion, and the names of cells in source lines: `cell 2` in place of the temporary file of a kernel,
-whose path differs in each session.
+Also completion, and the names of cells in source lines: `cell 2` in place of the temporary file
+of a kernel, whose path differs in each session.
 """
 
 from __future__ import annotations
