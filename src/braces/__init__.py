@@ -209,6 +209,13 @@ from braces.surgery.diff import diff as diff
 from braces.surgery.handles import Handle as Handle, Selection as Selection
 from braces.surgery.matches.alternatives import any_of as any_of
 from braces.surgery.matches.rewriting import pattern as pattern
+from braces.trainer.callbacks import (
+    Best as Best,
+    Callback as Callback,
+    EarlyStopping as EarlyStopping,
+)
+from braces.trainer.evaluation import evaluate as evaluate
+from braces.trainer.fit import fit as fit
 from braces.trainer.training import training as training
 
 __version__ = "0.2.0"

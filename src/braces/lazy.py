@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     )
     from jax.experimental.compilation_cache import compilation_cache
     from jax.interpreters import ad, batching as batchers, mlir
-    from rich import console, table as rich_table, text as rich_text
+    from rich import console, live as rich_live, table as rich_table, text as rich_text
 else:
     jax = LazyModule("jax")
     jnp = LazyModule("jax.numpy")
@@ -107,6 +107,7 @@ else:
     mlir = LazyModule("jax.interpreters.mlir")
     compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
     console = LazyModule("rich.console")
+    rich_live = LazyModule("rich.live")
     rich_table = LazyModule("rich.table")
     rich_text = LazyModule("rich.text")
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
@@ -119,7 +120,7 @@ __all__ = [
     "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
     "distributed", "extend", "grain", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax",
     "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
-    "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_table", "rich_text",
-    "sklearn_datasets", "starlette_applications", "starlette_responses",
+    "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_live", "rich_table",
+    "rich_text", "sklearn_datasets", "starlette_applications", "starlette_responses",
     "starlette_routing", "tracing", "uvicorn", "xla_bridge", "xla_metadata",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,51 @@ def walk(folder: Path | None, *, stop: int = 0, mode: str = "compile", **options
         if step.number == stop:
             break
     return steps
+
+
+# ---- classification, for br.fit ----
+
+
+def labelled(rows: int = ROWS, seed: int = 0) -> dict[str, Any]:
+    """Inputs and classes."""
+    x = arrays(rows, seed)["x"]
+    return {"x": x, "y": (x.sum(axis=1) > 0).astype(np.int32)}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A classifier with a metric and a gradient norm."""
+
+    prog: br.Program
+    metrics: dict[str, br.metrics.Metric]
+    norm: br.Var
+
+    @staticmethod
+    @cache
+    def shared() -> Task:
+        """Return the task that tests share, so that it compiles once."""
+        with br.Program() as prog:
+            x, y = br.data("x", ["n", 4]), br.data("y", ["n"], dtype="int32")
+            hidden = br.dropout(br.fc(x, 5, act="tanh", name="hidden"), 0.2)
+            logits = br.fc(hidden, 2, name="out")
+            loss = br.mean(br.softmax_cross_entropy(logits, y))
+            pairs = br.optimizer.adam(1e-2).minimize(loss)
+            norm = br.sqrt(sum((br.sum(g * g) for g in pairs.values()), br.constant(0.0)))
+            metrics = {"accuracy": br.metrics.accuracy(logits, y)}
+        return Task(prog, metrics, norm)
+
+
+def fit(folder: Path | None = None, *, mode: str = "compile", **options: Any) -> Any:
+    """Fit the shared classifier for three epochs with validation."""
+    task = Task.shared()
+    given: dict[str, Any] = {
+        "data": br.batches(labelled(), BATCH),
+        "epochs": 3,
+        "validation": br.batches(labelled(18, seed=1), 5, shuffle=False),
+        "metrics": task.metrics,
+        "log": {"rate": "learning_rate", "norm": task.norm},
+        "folder": folder,
+        "exe": shared_executor(mode),
+        "quiet": True,
+    }
+    return br.fit(task.prog, **(given | options))

@@ -1,0 +1,127 @@
+"""`br.fit`: a training with a history, validation, callbacks, progress and logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from braces.builder.builder import Builder
+from braces.keywords import hint_keywords
+from braces.runtime.executor import Executor
+from braces.scope import Scope
+from braces.trainer.callbacks import Callbacks
+from braces.trainer.evaluation import Measures, check_validation
+from braces.trainer.fit_run import Fit
+from braces.trainer.logs import log_file
+from braces.trainer.progress import Progress
+from braces.trainer.training import (
+    TrainingOptions,
+    TrainingSteps,
+    check_trainable,
+)
+
+
+@hint_keywords
+def fit(
+    program: Builder,
+    data: Any,
+    *,
+    epochs: int = 1,
+    validation: Any = None,
+    metrics: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Any] = (),
+    folder: str | os.PathLike[str] | None = None,
+    save_every: int | None = None,
+    keep: int | None = 3,
+    log: Mapping[str, Any] | None = None,
+    log_files: Sequence[str | os.PathLike[str]] = (),
+    log_every: int | None = None,
+    scope: Scope | None = None,
+    exe: Executor | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    steps: int | None = None,
+    ahead: int = 2,
+    quiet: bool = False,
+) -> Fit:
+    """Train a program: a loop over epochs with a history, validation and callbacks.
+
+    The loss of `minimize` is in the history as `loss`. With `validation`, each measurement is
+    also taken on the validation data in inference mode, as `val_loss`. With a folder, training
+    resumes at any step with the same bits and the same history; see `br.training`, which is the
+    loop itself.
+
+    On a terminal a bar shows the progress, in a notebook the curves; elsewhere each epoch
+    prints one line on standard error.
+
+    Args:
+        program: The program with an optimizer.
+        data: A data set of `br.batches`, or an iterable of batches; see `br.training`.
+        epochs: The number of epochs, including those before a resume.
+        validation: A data set that is evaluated after each epoch.
+        metrics: Metrics by name, as of `br.metrics`; or scalar variables, whose mean over the
+            rows is measured.
+        callbacks: Objects with some of the methods of `br.Callback`, as `br.EarlyStopping`.
+        folder: The folder of the checkpoints.
+        save_every: The number of steps between checkpoints within an epoch.
+        keep: The number of newest checkpoints to keep; `None` keeps all.
+        log: Further variables by name, whose value in the last step of an epoch is in the
+            history, as a gradient norm. `log={"rate": "learning_rate"}` is the current learning
+            rate.
+        log_files: Files of the history: `.jsonl` (JSON lines), `.csv`, or a folder, for
+            TensorBoard. After a resume, rows beyond the checkpoint are removed.
+        log_every: The number of steps between rows of single steps in the log files; by default
+            they have epochs alone.
+        scope: The scope of the variables; those without a value are initialized.
+        exe: The executor; it has the layout and the mode.
+        seed: The seed of the initialization.
+        fresh: Remove the checkpoints of the folder, and begin at the first step.
+        steps: The maximum number of steps in each epoch and validation, for a short trial.
+        ahead: The number of batches that a thread prepares; 0 does without a thread.
+        quiet: Show no progress.
+
+    Returns:
+        The run, with `history`, `scope` and `exe`.
+
+    Raises:
+        FeedError: If the data is not iterable or has no batches, or a batch does not fit the
+            program. The error names the epoch and the batch.
+        ProgramError: If an option is invalid, a callback monitors an unknown measurement, or
+            the checkpoints of the folder belong to another run.
+        CheckpointWriteError: If a checkpoint cannot be written.
+
+    Example:
+        >>> import numpy as np
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n"], dtype="int32")
+        ...     logits = br.fc(x, 2, name="fc")
+        ...     metrics = {"accuracy": br.metrics.accuracy(logits, y)}
+        ...     pairs = br.optimizer.adam(0.1).minimize(br.softmax_cross_entropy(logits, y))
+        >>> xs = np.random.default_rng(0).normal(size=(64, 2)).astype("float32")
+        >>> data = br.batches((xs, (xs.sum(axis=1) > 0).astype("int32")), 16)
+        >>> run = br.fit(prog, data, epochs=5, metrics=metrics, validation=data, quiet=True)
+        >>> run.history.names
+        ['loss', 'accuracy', 'val_loss', 'val_accuracy']
+        >>> len(run.history), run.history["loss"][-1] < run.history["loss"][0]
+        (5, True)
+    """
+    check_trainable(program)
+    measures = Measures.of(program, metrics, log)
+    if validation is not None:
+        check_validation(validation)
+    options = TrainingOptions(epochs, folder, save_every, keep, seed, fresh, steps, ahead)
+    files = [log_files] if isinstance(log_files, str | os.PathLike) else log_files
+    shown = () if quiet else (Progress(),)
+    calls = Callbacks(
+        [*shown, *(log_file(path, log_every) for path in files), *_as_list(callbacks)]
+    )
+    training = TrainingSteps(program, data, measures.fetch, options, scope, exe)
+    run = Fit(training, measures, validation)
+    run.run(calls)
+    return run
+
+
+def _as_list(callbacks: Any) -> list[Any]:
+    return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

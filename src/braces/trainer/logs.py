@@ -1,0 +1,178 @@
+"""Log files of a training: JSON lines, CSV and event files of TensorBoard.
+
+After a resume, rows beyond the restored checkpoint are removed, so that no step occurs twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from braces.errors import ProgramError
+from braces.storage.checkpoint_arguments import optional_count
+from braces.trainer.callbacks import Callback
+from braces.trainer.evaluation import plain_number
+from braces.trainer.fit_run import Fit
+from braces.trainer.position import Row
+from braces.trainer.tensorboard import EventFile
+from braces.trainer.training import TrainingStep
+
+_COUNTS = ("epoch", "step")
+
+
+class LogFile(Callback):
+    """A log file of rows: one of each epoch, and of every `every` steps."""
+
+    def __init__(self, path: Path, every: int | None = None) -> None:
+        self.path, self.every = path, every or 0
+
+    @property
+    def takes_steps(self) -> bool:
+        """True if rows of single steps are written."""
+        return self.every > 0
+
+    def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.truncate(len(run.history), run.step)
+
+    def on_step(self, run: Fit, step: TrainingStep) -> None:  # noqa: D102 - inherited
+        if step.number % self.every == 0:
+            values = zip(run.step_names, step.results, strict=True)
+            row = {name: plain_number(value) for name, value in values if not value.ndim}
+            self.write_step({"step": step.number, **row})
+
+    def on_epoch(self, run: Fit, row: Row) -> None:  # noqa: D102 - inherited
+        self.write_epoch(row)
+
+    def truncate(self, epochs: int, step: int) -> None:
+        """Remove the rows after an epoch and after a step."""
+        raise NotImplementedError
+
+    def write_epoch(self, row: Row) -> None:
+        """Write the row of an epoch."""
+        raise NotImplementedError
+
+    def write_step(self, row: Row) -> None:
+        """Write the row of a step."""
+        raise NotImplementedError
+
+
+class JsonLines(LogFile):
+    """JSON lines: rows of epochs have `epoch`, rows of steps do not."""
+
+    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
+        lines = [
+            line
+            for line, row in _json_rows(self.path)
+            if (row["epoch"] <= epochs if "epoch" in row else row.get("step", 0) <= step)
+        ]
+        _replace(self.path, "".join(lines))
+
+    def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
+        with open(self.path, "a", encoding="utf-8") as file:
+            print(json.dumps(row), file=file)
+
+    write_step = write_epoch
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the complete rows of a file; a killed process may leave a part of one."""
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and line.endswith("\n"):
+                yield line, row
+
+
+class CsvFile(LogFile):
+    """CSV with one row for each epoch; arrays are left out."""
+
+    def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
+        self._columns = [*_COUNTS, *run.names]
+        super().on_start(run)
+
+    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
+        rows = list[dict[str, str]]()
+        if self.path.exists() and epochs:
+            with open(self.path, encoding="utf-8", newline="") as file:
+                rows = [r for r in csv.DictReader(file) if _epoch_of(r) <= epochs]
+        _replace(self.path, "")
+        self._write(",".join(self._columns) + "\n")
+        for row in rows:
+            self.write_epoch(row)
+
+    def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
+        values = (row.get(name, "") for name in self._columns)
+        self._write(
+            ",".join("" if isinstance(value, list) else str(value) for value in values) + "\n"
+        )
+
+    def write_step(self, row: Row) -> None:
+        """Rows of single steps are not written."""
+
+    def _write(self, line: str) -> None:
+        with open(self.path, "a", encoding="utf-8", newline="") as file:
+            file.write(line)
+
+
+def _epoch_of(row: dict[str, str]) -> float:
+    try:
+        return float(row["epoch"])
+    except (KeyError, TypeError, ValueError):
+        return float("inf")
+
+
+class TensorBoard(LogFile):
+    """Scalars for TensorBoard in a folder; those of single steps have the prefix `step/`."""
+
+    def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._file = EventFile(self.path)
+        super().on_start(run)
+
+    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
+        self._file.truncate(step)
+
+    def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
+        self._add("", row)
+
+    def write_step(self, row: Row) -> None:  # noqa: D102 - inherited
+        self._add("step/", row)
+
+    def _add(self, prefix: str, row: Row) -> None:
+        numbers = {
+            prefix + name: float(value)
+            for name, value in row.items()
+            if name not in _COUNTS and not isinstance(value, list)
+        }
+        self._file.add(row["step"], numbers)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace a file atomically."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
+
+
+def log_file(path: str | os.PathLike[str], every: int | None = None) -> LogFile:
+    """Return the log file of a path: by its suffix `.jsonl` or `.csv`; a folder otherwise.
+
+    Raises:
+        ProgramError: If the suffix is another one, or `every` is not a positive integer.
+    """
+    optional_count(every, "log_every")
+    kinds: dict[str, type[LogFile]] = {".jsonl": JsonLines, ".csv": CsvFile, "": TensorBoard}
+    kind = kinds.get(Path(path).suffix) or (TensorBoard if Path(path).is_dir() else None)
+    if kind is None:
+        raise ProgramError(
+            f"unknown kind of log file {os.fspath(path)!r:.80}.",
+            fix="Use a suffix .jsonl or .csv, or the name of a folder for TensorBoard.",
+        )
+    return kind(Path(path), every)
