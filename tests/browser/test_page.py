@@ -246,6 +246,52 @@ def test_the_saved_picture_is_svg_that_needs_no_page(opened: Opened, tmp_path: P
     )
 
 
+# ---- how the page opens ----
+
+
+def trained() -> br.Program:
+    with br.Program() as program:
+        h = br.data("x", ["n", 8])
+        for size in (32, 32, 16):
+            h = br.relu(br.fc(h, size))
+        br.optimizer.adam().minimize(br.mean(h * h))
+    return program
+
+
+def test_a_training_program_opens_with_its_forward_part_in_sight_and_the_rest_folded(
+    opened: Opened,
+) -> None:
+    program = trained()
+    browser = opened(program)
+    main = program.block(0).ops
+    names = [op.name for op in main]
+    forward = range(names.index("mean_0") + 1)
+    assert {f"o0.{index}" for index in forward} == {*ids(browser, ".box.op")}
+    assert all(browser.sees(f"o0.{index}") for index in forward)
+    assert "p0.optimizer" in ids(browser, ".box.part")
+    fits = "picture.getBoundingClientRect().height <= stage.clientHeight || zoom === LEAST"
+    assert browser.js(fits)
+    assert browser.js("picture.getBoundingClientRect().width <= stage.clientWidth")
+
+
+def test_folded_operators_are_found_and_opened(opened: Opened) -> None:
+    program = trained()
+    browser = opened(program)
+    browser.press("/")
+    browser.type("relu.vjp")
+    browser.press("Enter")
+    browser.settle()
+    last = max(i for i, op in enumerate(program.block(0).ops) if op.type == "relu.vjp")
+    first = min(i for i, op in enumerate(program.block(0).ops) if op.type == "relu.vjp")
+    assert any(browser.sees(f"o0.{index}") for index in (first, last))
+    before = browser.js("zoom")
+    toggle(browser, "p0.optimizer")
+    assert browser.js("zoom") <= before
+    browser.click(".open")
+    browser.settle()
+    assert "p0.gradient" in ids(browser, ".box.part")
+
+
 # ---- strangers' files, and a page without the library ----
 
 

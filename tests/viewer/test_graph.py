@@ -136,12 +136,37 @@ def test_a_block_is_called_by_its_name_and_its_values_by_what_they_become(
         w = br.parameter("w", [4])
         br.optimizer.adam().minimize(br.mean(w * w))
     step = len(program.block(0).ops) - 1
-    closed = check(layout(program, ["b0"], elk_in=elk_in))
+    closed = check(layout(program, ["b0", "p0.optimizer"], elk_in=elk_in))
     assert any("block adam" in line for line in closed[f"o0.{step}"]["lines"])
     opened = check(layout(program, elk_in=elk_in))
     inside = [opened[id_] for id_ in opened[f"o0.{step}"]["inner"]]
     said = "".join(line for box in inside for line in box["lines"])
     assert all(f"⇒ {name}" in said for name in program.updates)
+
+
+def test_gradients_and_optimizer_are_parts_after_the_forward_part(elk_in: Path | None) -> None:
+    with br.Program() as program:
+        y = br.dropout(br.fc(br.data("x", ["n", 4]), 3, name="out"), 0.5)
+        br.optimizer.adam().minimize(br.mean(y * y))
+    found = layout(program, ["b0"], elk_in=elk_in)
+    closed = check(found)
+    parts = [id_ for id_ in closed["b0"]["inner"] if id_.startswith("p0.")]
+    assert parts == ["p0.gradient", "p0.optimizer", "p0.update"]
+    main = program.block(0).ops
+    drawn = [int(id_[3:]) for id_ in closed if id_.startswith("o0.")]
+    assert [main[index].name for index in drawn] == [
+        "matmul_0", "out", "dropout_0", "multiply_0", "mean_0"
+    ]  # fmt: skip
+    assert not any(id_.startswith("v0.adam/") for id_ in closed)
+    opened = check(layout(program, ["b0", *parts], elk_in=elk_in))
+    assert {f"o0.{index}" for index in range(len(main))} <= opened.keys()
+    assert "v0.adam/count" in opened["p0.optimizer"]["inner"]
+    assert sum("operator" in line for line in closed["p0.gradient"]["lines"]) == 1
+
+
+def test_a_program_without_a_step_has_no_phases() -> None:
+    boxes = layout(nested(), ["b0"])["boxes"]
+    assert not [box for box in boxes if box["id"] in ("p0.gradient", "p0.optimizer")]
 
 
 def test_without_edges_an_operator_names_what_it_reads() -> None:

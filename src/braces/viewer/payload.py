@@ -5,6 +5,7 @@ payload   := title, facts, programs: [{name, block, updates: [[persistable, valu
 block     := params, results, vars: name -> [type, kind, trainable], ops: op*,
              m: variable -> mark
 op        := t: type, n: name, k: kind, m: mark of a comparison or search,
+             p: phase of an operator of the main block that is not forward,
              i: slots, o: slots, s: source,
              a: attributes, d: names of those that have their default value,
              b: [[label, number of the block]…]
@@ -24,6 +25,7 @@ from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, VALUE, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.notebook import line_text
+from braces.passes.analysis.phases import FORWARD, phases
 from braces.report import count_text
 from braces.viewer.value_text import attribute_text, plain_attrs
 
@@ -36,6 +38,7 @@ def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, 
     """Return the data of a program that the page shows, with marked operators and variables."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
+    _add_phases(blocks[programs[0]["block"]], program.definition)
     _add_marks(blocks, programs[0]["block"], "", marks)
     if program.persistable_infos:
         programs.append(_program("startup", program.startup.definition, blocks))
@@ -47,6 +50,14 @@ def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, 
         "blocks": blocks,
         "docs": documentation(types),
     }
+
+
+def _add_phases(block: dict[str, Any], definition: ProgramDef) -> None:
+    """Add the phases of operators after the forward part, which the page folds."""
+    phase_of = phases(definition)
+    for op in block["ops"]:
+        if phase_of[op["n"]] != FORWARD:
+            op["p"] = phase_of[op["n"]]
 
 
 def pair_payload(

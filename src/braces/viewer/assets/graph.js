@@ -32,17 +32,35 @@ function partsOf(id, from, to, many = MANY) {
   return parts;
 }
 
+const PHASES = ["gradient", "optimizer", "update"]; // of a main block, each a part that is closed at first
+
+function phased(number, phase) {
+  // The operators of a phase of a block, each {op, index}; the forward part is the phase "".
+  return blocks[number].ops.map((op, index) => ({ op, index })).filter(({ op }) => (op.p ?? "") === phase);
+}
+
+function homeOf(number, name) {
+  // The phase whose operators alone read a declared variable, or "".
+  const readers = useOf(keyOf(number, name)).read.filter(({ block }) => block === number);
+  const homes = new Set(readers.map(({ op }) => blocks[number].ops[op].p ?? ""));
+  return homes.size === 1 ? [...homes][0] : "";
+}
+
 function aroundOp(number, index) {
   // The ids of all that must be open for an operator to be seen, outermost first.
   const owner = owners.get(number);
   const ids = owner ? aroundOp(owner.block, owner.op) : [];
   ids.push(blockId(number));
   if (index === undefined) return ids;
+  const phase = blocks[number].ops[index].p ?? "";
+  const row = phased(number, phase);
+  const position = row.findIndex((one) => one.index === index);
+  if (phase) ids.push(partId(number, phase));
   const inside = (id, from, to) => {
-    const part = partsOf(id, from, to).find((one) => one.from <= index && index < one.to);
+    const part = partsOf(id, from, to).find((one) => one.from <= position && position < one.to);
     if (part) ids.push(part.id), inside(part.id, part.from, part.to);
   };
-  inside(partId(number, "operators"), 0, blocks[number].ops.length);
+  inside(partId(number, `${phase} operators`.trim()), 0, row.length);
   return ids;
 }
 
@@ -108,24 +126,47 @@ class Graph {
   fill(box, number) {
     // What lies in a block, if it is open; what it captures, if it is closed.
     if (!this.isOpen(blockId(number))) return this.read(number, capturesOf(number), box);
-    const { vars, ops, results } = blocks[number];
+    const { results } = blocks[number];
     this.sources.set(number, new Map());
-    for (const [kind, what] of Object.entries(VARIABLES)) {
-      const things = Object.keys(vars).filter((name) => vars[name][1] === kind);
-      const draw = (name) => this.declared(number, name);
-      this.row(box, number, { what, things, draw, binds: (name) => [name], many: MANY_VARIABLES, isList: true });
-    }
-    this.row(box, number, {
-      what: "operators",
-      things: ops,
-      draw: (_, index) => this.op(number, index),
-      binds: (op) => named(op.o).map(([, name]) => name),
-      reads: (op) => [...ownInputs(op), ...op.b.flatMap(([, inner]) => capturesOf(inner))],
-      says: (part) => common(ops.slice(part.from, part.to)),
-    });
+    for (const phase of ["", ...PHASES]) this.phase(box, number, phase);
     const isResult = (name) => ["return", name, name];
     this.row(box, number, this.words(number, "results", results.map(isResult)));
     this.row(box, number, this.words(number, "updates", this.updatesOf(number)));
+  }
+
+  phase(outer, number, phase) {
+    // The declared variables and the operators of a phase: in the block, or in a part of it.
+    const things = phased(number, phase);
+    if (phase && !things.length) return;
+    const operators = {
+      what: `${phase} operators`.trim(),
+      things,
+      draw: ({ index }) => this.op(number, index),
+      binds: ({ op }) => named(op.o).map(([, name]) => name),
+      reads: ({ op }) => [...ownInputs(op), ...op.b.flatMap(([, inner]) => capturesOf(inner))],
+      says: (part) => common(things.slice(part.from, part.to).map(({ op }) => op)),
+    };
+    const count = things.reduce((sum, { op }) => sum + 1 + op.b.reduce((n, [, b]) => n + countOps(b), 0), 0);
+    const box = phase ? this.part(partId(number, phase), phase, counted(count), false) : outer;
+    if (phase) this.hold(outer, [box]);
+    for (const row of this.declarations(number, phase)) {
+      if (box === outer || box.open) this.row(box, number, row);
+      else this.stand(number, box, undefined, row.things, row.binds, () => []);
+    }
+    if (box === outer || box.open) this.row(box, number, operators);
+    else this.stand(number, box, undefined, things, operators.binds, operators.reads);
+  }
+
+  declarations(number, phase) {
+    // A row for each kind of declared variables; states of the optimizer lie in its part.
+    const { vars } = blocks[number];
+    return Object.entries(VARIABLES).map(([kind, what]) => {
+      const home = (name) => (kind === "state" ? homeOf(number, name) : "");
+      const things = Object.keys(vars).filter((name) => vars[name][1] === kind && home(name) === phase);
+      const draw = (name) => this.declared(number, name);
+      const called = `${phase} ${what}`.trim();
+      return { what: called, things, draw, binds: (name) => [name], many: MANY_VARIABLES, isList: true };
+    });
   }
 
   read(number, names, { id }) {

@@ -108,6 +108,7 @@ async function begin() {
   const [first] = highlighted();
   if (first && !place) await reveal(first.block, first.op);
   stage.ariaBusy = "false";
+  isOpening = false;
   if (!engine) say(content.hint);
   if (place && blocks[place[1]]?.ops[place[2]]) await go(Number(place[1]), Number(place[2]));
 }

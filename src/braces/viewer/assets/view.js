@@ -3,6 +3,7 @@
 const AT_FIRST = 40; // operators of a program that is wholly open when the page opens
 const ALL = 400; // boxes at which "open all" stops
 const MOST_OPEN = 50; // highlighted operators whose blocks are open when the page opens
+const LEAST = 0.5; // the smallest zoom at which the page opens
 const SOON = 400; // milliseconds to wait for edges before showing the program without them
 const BETWEEN = 24; // pixels from one program to the next
 
@@ -12,7 +13,8 @@ let engine = null;
 let scene = null; // the layout that is drawn, and its graphs' edges
 let places = new Map(); // id of a box -> where it lies
 let zoom = 1;
-let isFitted = true; // until somebody zooms, a picture is as large as fits the stage's width
+let isFitted = true; // until somebody zooms, a picture is as large as fits the stage
+let isOpening = true; // until the page has opened
 let asked = 0; // how often a picture was wanted; an answer to an old wish is dropped
 
 const afterDrawing = []; // functions of other scripts that mark boxes
@@ -85,12 +87,18 @@ function put(layout, anchor) {
   const [left, top] = before ? [before.x * zoom - stage.scrollLeft, before.y * zoom - stage.scrollTop] : [0, 0];
   scene = layout;
   places = new Map(layout.boxes.map((one) => [one.box.id, one]));
-  if (isFitted) zoom = Math.max(0.75, Math.min(1, (stage.clientWidth - 40) / layout.w));
+  if (isFitted) zoom = fitted(layout);
   drawScene(layout, zoom);
   const after = places.get(anchor);
   if (before && after) stage.scrollTo(after.x * zoom - left, after.y * zoom - top);
   highlight();
   afterDrawing.forEach((mark) => mark());
+}
+
+function fitted({ w, h }) {
+  // The whole program as the page opens, if it stays readable; later the width, without jumps.
+  const [wide, tall] = [(stage.clientWidth - 40) / w, (stage.clientHeight - 40) / h];
+  return isOpening ? Math.max(LEAST, Math.min(1, wide, tall)) : Math.max(Math.min(0.75, zoom), Math.min(zoom, wide));
 }
 
 function say(text) {
@@ -124,9 +132,11 @@ function openAtFirst() {
   const [{ block }, startup] = content.programs;
   open.add(blockId(block));
   if (content.beside) open.add(blockId(startup.block));
-  if (countOps(block) > AT_FIRST) return;
+  if (phased(block, "").reduce((sum, { op }) => sum + weightOf(op), 0) > AT_FIRST) return;
   for (let number = 0; number < (content.beside ? blocks.length : (startup?.block ?? blocks.length)); number++) open.add(blockId(number));
 }
+
+const weightOf = (op) => op.b.reduce((sum, [, inner]) => sum + countOps(inner), 1);
 
 function setAll(all) {
   // Opening goes from the outside in, and stops where a picture would become too large.
@@ -148,6 +158,8 @@ function weight(id) {
   // About how many boxes opening something adds.
   const part = /:(\d+)-(\d+)$/.exec(id);
   if (part) return part[2] - part[1];
+  const phase = /^p(\d+)\.([a-z]+)$/.exec(id);
+  if (phase) return phased(phase[1], phase[2]).length;
   const { ops, vars } = blocks[id.slice(1)];
   return [ops.length, Object.keys(vars).length].reduce((sum, n) => sum + (n > MANY ? n / PART : n), 1);
 }
