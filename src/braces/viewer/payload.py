@@ -52,7 +52,7 @@ def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, 
     }
 
 
-def _add_phases(block: dict[str, Any], definition: ProgramDef) -> None:
+def _add_phases(block: Any, definition: ProgramDef) -> None:
     """Add the phases of operators after the forward part, which the page folds."""
     phase_of = phases(definition)
     for op in block["ops"]:
