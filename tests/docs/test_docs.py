@@ -67,6 +67,16 @@ def test_the_code_of_the_page_of_features_runs_and_prints_what_it_says(
     assert "i64[rows,5] i64[rows] f32[rows]\nTrue\n" in shown
 
 
+def test_the_code_of_the_page_of_training_runs_and_prints_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_blocks("docs/training.md", tmp_path)
+    shown = capsys.readouterr()
+    assert shown.out == "0.9\n['loss', 'rate', 'norm']\n['loss']\n1 43\n2 86\n"
+    assert len(shown.err.splitlines()) == 4
+    assert len(blocks("docs/training.md")[0].strip().splitlines()) <= 15
+
+
 @pytest.mark.unoptimized
 def test_the_code_of_the_page_of_answers_runs_and_prints_what_it_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
