@@ -20,6 +20,7 @@ axes: dim dims axis shape axis_names axis_shapes mesh_shape mesh_dim_names dim_n
 axis: dim dims axes
 b1: beta1 beta_1 betas beta
 b2: beta2 beta_2
+batch_size: batch bs minibatch_size per_device_batch_size
 batches: loader data_loader dataloader dataset iterable iterator
 bias_init: bias_initializer
 check_nan: check_nan_inf check_numerics debug_nans
@@ -32,6 +33,7 @@ covariance_matrix: cov covariance
 device: place backend devices device_type
 dilation: dilations dilation_rate rhs_dilation
 dims: rules logical_axis_rules placements
+drop_last: drop_remainder
 epsilon: eps
 epsilon_in_sqrt: eps_in_sqrt
 epsilon_root: eps_root
@@ -94,6 +96,7 @@ total_count: n trials num_trials
 var: variance
 weight_decay: weight_decay_rate l2
 weights: sample_weight
+workers: num_workers
 window: kernel_size filter_size pool_size
 x: a input inputs
 y: b other

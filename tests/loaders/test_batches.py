@@ -133,3 +133,18 @@ def test_bad_data_sets_are_refused(
 def test_positions_out_of_range_are_refused(position: tuple[Any, Any]) -> None:
     with pytest.raises(br.ProgramError, match=r"invalid|out of range"):
         br.batches({"y": Y}, 4).epoch(*position)
+
+
+def test_keywords_of_other_libraries_are_hinted() -> None:
+    call: Any = br.batches
+    for word, meant in (("batch", "batch_size"), ("num_workers", "workers")):
+        with pytest.raises(TypeError, match=rf"Use {meant}=\."):
+            call({"y": Y}, **{word: 4})
+
+
+def test_each_process_of_a_job_reads_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("braces.loaders.rows.parts.process_count", lambda: 2)
+    monkeypatch.setattr("braces.loaders.rows.parts.process_index", lambda: 1)
+    data = br.batches({"y": Y}, 4, drop_last=True)
+    whole = br.batches({"y": Y}, 4, drop_last=True, process=0, count=1)
+    assert rows(data) == [part[2:] for part in rows(whole)]
