@@ -75,7 +75,7 @@ CONCERNS: dict[str, tuple[str, ...]] = {
     "debugger": ("debugger",),
     "other loop passes": ("passes/loops", "passes/matmul"),
     "code motion and simplification": ("passes/cleanup", "passes/core"),
-    "FLOPs and memory": ("passes/analysis",),
+    "FLOPs and memory": ("passes/analysis", "viewer/summary_rows.py"),
     "lists in operators": ("ops/array", "ops/indexing", "define"),
     "XLA lowering": ("lower/xla", "lower/interrupt", "lower/checks"),
     "interpreter": ("lower/interpret", "runtime"),
