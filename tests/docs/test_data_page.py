@@ -31,10 +31,12 @@ def available(code: str) -> bool:
 def test_the_code_of_the_page_of_data_runs_and_prints_what_it_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    names = dict[str, Any]()
-    for code, shown in filter(lambda part: available(part[0]), parts()):
+    names, printed = dict[str, Any](), list[str]()
+    blocks = [(code, shown) for code, shown in parts() if available(code)]
+    for code, _ in blocks:
         exec(compile(code, "<docs/data.md>", "exec"), names)
-        assert capsys.readouterr().out == shown
+        printed.append(capsys.readouterr().out)
+    assert printed == [shown for _, shown in blocks]
 
 
 def test_most_blocks_need_no_optional_package() -> None:
