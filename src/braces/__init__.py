@@ -53,6 +53,14 @@ from braces.exchange.paddle.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch.importer import from_torch as from_torch
 from braces.exchange.torch.trace_values import trace_torch as _trace_torch
+from braces.fitting.callbacks import (
+    Best as Best,
+    Callback as Callback,
+    EarlyStopping as EarlyStopping,
+)
+from braces.fitting.evaluation import evaluate as evaluate
+from braces.fitting.fit import fit as fit
+from braces.fitting.training import training as training
 from braces.frontend import (
     distributions as distributions,
     metrics as metrics,
@@ -209,14 +217,6 @@ from braces.surgery.diff import diff as diff
 from braces.surgery.handles import Handle as Handle, Selection as Selection
 from braces.surgery.matches.alternatives import any_of as any_of
 from braces.surgery.matches.rewriting import pattern as pattern
-from braces.trainer.callbacks import (
-    Best as Best,
-    Callback as Callback,
-    EarlyStopping as EarlyStopping,
-)
-from braces.trainer.evaluation import evaluate as evaluate
-from braces.trainer.fit import fit as fit
-from braces.trainer.training import training as training
 
 __version__ = "0.2.0"
 _found_by_numpy()

@@ -17,8 +17,8 @@ import braces as br
 
 ROOMS = ("braces.surgery", "braces.passes.probing")
 """Rooms of the functions."""
-METHODS = re.compile(r"braces\.program\.(?!program$|block$|variables$)")
-"""Modules of the methods of programs."""
+METHODS = re.compile(r"braces\.program\.(?!program$|block$|variables$|reports$)")
+"""Modules of the methods of programs that search, change and observe them."""
 FEED = {"x": np.ones((3, 2, 4), "float32")}
 ACT = "loop_0/body/act"
 
@@ -254,6 +254,8 @@ RUNS: dict[str, Callable[[Any], Any]] = {
     "number of a value of the debugger": lambda value: debug(
         lambda run: run.recording.value(ACT, value)
     ),
+    "sizes of summary": lambda value: PROG.summary(sizes=value),
+    "depth of summary": lambda value: PROG.summary(depth=value),
     "place of an edit": lambda value: PROG.replace(ACT, lambda x, *, place: place[value]),
     "part of a match": lambda value: PROG.rewrite(tanh, lambda x, *, match: match[value]),
     "breakpoint": lambda value: PROG.debug(SCOPE, FEED, breakpoints=[value], serve=False),

@@ -26,7 +26,7 @@ class ProgramHolder:
         """Return the program."""
 
     @abstractmethod
-    def outputs(self) -> dict[str, str]:
+    def fetched(self) -> dict[str, str]:
         """Return the fetches of the program: their public names, and the variables."""
 
 

@@ -82,7 +82,7 @@ def to_stablehlo(
     """
     if isinstance(program, ProgramHolder):
         scope = program.scope if scope is None else scope
-        fetches = fetches or list(program.outputs().values())
+        fetches = fetches or list(program.fetched().values())
     function = program_of(program).to_jax(fetches, room=room)
     exported = _export(function, sizes or {}, scope, platforms)
     text = os.fspath(path).endswith(MLIR)

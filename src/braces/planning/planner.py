@@ -95,7 +95,7 @@ def plan(
     )
     planned: Any = program
     if isinstance(program, ProgramHolder):
-        planned, fetch = program.program(), fetch or list(program.outputs().values())
+        planned, fetch = program.program(), fetch or list(program.fetched().values())
     names, numbers = check(planned, layout, sizes, fetch)
     question = PlanRequest(planned.to_bytes(), layout, names, numbers)
     report = read_answer(_run_worker(question, checked_timeout(timeout_s)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces.builder.builder import Builder
+from braces.builder.checked_calls import checked_call
 from braces.keywords import hint_methods
 from braces.passes.analysis.flops import cost
 from braces.passes.analysis.report import explain
@@ -16,6 +17,7 @@ from braces.viewer.summary import DEPTH, ProgramSummary, summary
 class Reports(Builder):
     """A program with reports of its layers, its costs and the passes."""
 
+    @checked_call
     def summary(
         self, *, sizes: Mapping[str, int] | None = None, depth: int | None = DEPTH
     ) -> ProgramSummary:

@@ -90,7 +90,7 @@ class Model(ProgramHolder, Hinted):
             )
         return self.programs[name]
 
-    def outputs(self) -> dict[str, str]:
+    def fetched(self) -> dict[str, str]:
         """Return the fetches of `run`: their names, and the variables of the program."""
         return dict(self.entry(PREDICT).fetches)
 

@@ -84,7 +84,7 @@ def to_onnx(
     """
     if isinstance(program, ProgramHolder):
         scope = program.scope if scope is None else scope
-        fetches = program.outputs() if fetches is None else fetches
+        fetches = program.fetched() if fetches is None else fetches
     names, _ = read_fetch(fetches, program_of(program))
     called = tuple(fetches) if isinstance(fetches, Mapping) else names
     plan, spare = _plan_export(program_of(program), names, updates, sizes or {})

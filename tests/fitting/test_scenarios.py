@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.trainer.nets import BATCH, arrays, bits, data, net, shared_executor
+from tests.fitting.nets import BATCH, arrays, bits, data, net, shared_executor
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +109,7 @@ JOB = """
 import sys
 import braces as br
 br.cluster.start()
-from tests.trainer.nets import arrays, bits
+from tests.fitting.nets import arrays, bits
 with br.Program() as prog:
     x, y = br.data("x", ["n", 4]), br.data("y", ["n", 1])
     loss = br.mean(br.squared_error(br.fc(br.fc(x, 8, name="a"), 1, name="b"), y))

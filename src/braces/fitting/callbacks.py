@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from braces.errors import BracesError, ProgramError, did_you_mean
+from braces.fitting.fit_run import Fit
+from braces.fitting.position import Row
+from braces.fitting.training import TrainingStep
 from braces.keywords import hint_methods
 from braces.runtime.devices.process_agreement import process_index
 from braces.storage.parameters import load_parameters, save_parameters
-from braces.trainer.fit_run import Fit
-from braces.trainer.position import Row
-from braces.trainer.training import TrainingStep
 
 METHODS = ("on_start", "on_step", "on_epoch", "on_end")
 

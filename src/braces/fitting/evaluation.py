@@ -15,15 +15,7 @@ from braces.builder.user_functions import located
 from braces.builder.var import Var
 from braces.dtypes import TensorType, is_float
 from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
-from braces.frontend.metrics.base import Metric
-from braces.ir.records import DATA, STATE
-from braces.keywords import hint_keywords
-from braces.passes.training.inference_mode import cached_inference_form
-from braces.runtime.executor import Executor
-from braces.runtime.inputs.fetches import read_fetch
-from braces.scope import Scope
-from braces.storage.parameters import check_scope
-from braces.trainer.data_sets import (
+from braces.fitting.data_sets import (
     Feed,
     Mark,
     Range,
@@ -33,7 +25,15 @@ from braces.trainer.data_sets import (
     row_count,
     stream_batches,
 )
-from braces.trainer.position import Position, Row
+from braces.fitting.position import Position, Row
+from braces.frontend.metrics.base import Metric
+from braces.ir.records import DATA, STATE
+from braces.keywords import hint_keywords
+from braces.passes.training.inference_mode import cached_inference_form
+from braces.runtime.executor import Executor
+from braces.runtime.inputs.fetches import read_fetch
+from braces.scope import Scope
+from braces.storage.parameters import check_scope
 
 LOSS, RATE = "loss", "learning_rate"
 

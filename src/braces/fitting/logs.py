@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from braces.errors import ProgramError
+from braces.fitting.callbacks import Callback
+from braces.fitting.evaluation import plain_number
+from braces.fitting.fit_run import Fit
+from braces.fitting.position import Row
+from braces.fitting.tensorboard import EventFile
+from braces.fitting.training import TrainingStep
 from braces.storage.checkpoint_arguments import optional_count
-from braces.trainer.callbacks import Callback
-from braces.trainer.evaluation import plain_number
-from braces.trainer.fit_run import Fit
-from braces.trainer.position import Row
-from braces.trainer.tensorboard import EventFile
-from braces.trainer.training import TrainingStep
 
 _COUNTS = ("epoch", "step")
 

@@ -15,6 +15,16 @@ from braces.builder.builder import Builder
 from braces.builder.source_line import user_line
 from braces.builder.user_functions import located
 from braces.errors import BracesError, ProgramError
+from braces.fitting.data_sets import (
+    Feed,
+    Mark,
+    Range,
+    as_data_set,
+    fingerprint_of,
+    named_batch,
+    stream_batches,
+)
+from braces.fitting.position import Position, check_same_run, check_same_variables
 from braces.ir.records import DATA
 from braces.keywords import hint_keywords
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
@@ -24,16 +34,6 @@ from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
 from braces.storage.checkpoint import Checkpoint, read_checkpoint_info, remove_checkpoints
 from braces.storage.checkpoint_arguments import optional_count
-from braces.trainer.data_sets import (
-    Feed,
-    Mark,
-    Range,
-    as_data_set,
-    fingerprint_of,
-    named_batch,
-    stream_batches,
-)
-from braces.trainer.position import Position, check_same_run, check_same_variables
 
 
 class CheckpointWriteError(BracesError, OSError):

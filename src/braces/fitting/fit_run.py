@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from braces.fitting.data_sets import Feed, row_count
+from braces.fitting.evaluation import Evaluation, Measures
+from braces.fitting.history import History
+from braces.fitting.position import Row
+from braces.fitting.training import TrainingStep, TrainingSteps
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
-from braces.trainer.data_sets import Feed, row_count
-from braces.trainer.evaluation import Evaluation, Measures
-from braces.trainer.history import History
-from braces.trainer.position import Row
-from braces.trainer.training import TrainingStep, TrainingSteps
 
 
 class Calls(Protocol):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.trainer.nets import (
+from tests.fitting.nets import (
     BATCH,
     STEPS,
     Task,
@@ -132,8 +132,8 @@ def test_a_short_trial_limits_steps_and_validation() -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.trainer.nets import fit
-from tests.trainer.test_fit import At
+from tests.fitting.nets import fit
+from tests.fitting.test_fit import At
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
 step, epoch = int(sys.argv[2]), int(sys.argv[3])
 fit(Path(sys.argv[1]), callbacks=[At(kill, step, epoch)], save_every=2)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from braces.errors import UnknownNameError, suggest
+from braces.fitting.position import Row
 from braces.notebook import escape_html
-from braces.trainer.position import Row
 
 _COUNTS = ("epoch", "step")
 _SHOWN_ROWS, _SPARK_WIDTH = 12, 40

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.trainer.history import History, curves_svg, sparkline
-from braces.trainer.progress import DRAWN_PER_S, Progress
-from braces.trainer.tensorboard import crc32c, masked_crc32c
-from tests.trainer.nets import STEPS, fit
+from braces.fitting.history import History, curves_svg, sparkline
+from braces.fitting.progress import DRAWN_PER_S, Progress
+from braces.fitting.tensorboard import crc32c, masked_crc32c
+from tests.fitting.nets import STEPS, fit
 
 
 class Stop(br.Callback):

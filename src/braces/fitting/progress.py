@@ -10,12 +10,12 @@ import sys
 from time import perf_counter
 from typing import Any, TextIO
 
+from braces.fitting.callbacks import Callback
+from braces.fitting.data_sets import length_of
+from braces.fitting.fit_run import Fit
+from braces.fitting.position import Row
+from braces.fitting.training import TrainingStep
 from braces.lazy import console, rich_live, rich_text
-from braces.trainer.callbacks import Callback
-from braces.trainer.data_sets import length_of
-from braces.trainer.fit_run import Fit
-from braces.trainer.position import Row
-from braces.trainer.training import TrainingStep
 
 DRAWN_PER_S = 8
 _BAR_WIDTH = 24

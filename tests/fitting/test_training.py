@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from tests.support.ctrl_c import interrupted
-from tests.trainer.nets import (
+from tests.fitting.nets import (
     STEPS,
     arrays,
     bits,
@@ -26,6 +25,7 @@ from tests.trainer.nets import (
     shared_net,
     walk,
 )
+from tests.support.ctrl_c import interrupted
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,7 +159,7 @@ def test_a_break_at_any_step_resumes_with_the_same_bits(tmp_path: Path, mode: st
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.trainer.nets import data, net
+from tests.fitting.nets import data, net
 import braces as br
 prog, loss = net()
 for step in br.training(prog, data(), fetch=loss, epochs=3, folder=sys.argv[1], save_every=2):

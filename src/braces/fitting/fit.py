@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.keywords import hint_keywords
-from braces.runtime.executor import Executor
-from braces.scope import Scope
-from braces.trainer.callbacks import Callbacks
-from braces.trainer.evaluation import Measures, check_validation
-from braces.trainer.fit_run import Fit
-from braces.trainer.logs import log_file
-from braces.trainer.progress import Progress
-from braces.trainer.training import (
+from braces.fitting.callbacks import Callbacks
+from braces.fitting.evaluation import Measures, check_validation
+from braces.fitting.fit_run import Fit
+from braces.fitting.logs import log_file
+from braces.fitting.progress import Progress
+from braces.fitting.training import (
     TrainingOptions,
     TrainingSteps,
     check_trainable,
 )
+from braces.keywords import hint_keywords
+from braces.runtime.executor import Executor
+from braces.scope import Scope
 
 
 @hint_keywords
