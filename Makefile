@@ -111,10 +111,10 @@ $(PEERS_READY): $(READY) pyproject.toml
 		--group bench --editable . pip
 	@touch $(PEERS_READY)
 
-conformance: $(READY) ## all of ONNX's backend suite; writes docs/conformance.md
+conformance: $(READY) ## all of ONNX's backend suite; writes docs/tables/conformance.md
 	$(VENV)/bin/python scripts/conformance.py
 
-roundtrip: $(READY) ## programs through ONNX and back; writes docs/round_trip.md
+roundtrip: $(READY) ## programs through ONNX and back; writes docs/tables/round_trip.md
 	$(VENV)/bin/python scripts/round_trip.py
 
 size: $(READY) ## lines of code per package

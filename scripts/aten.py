@@ -1,4 +1,4 @@
-"""The core operators of torch that `br.from_torch` supports: the table of `docs/aten.md`.
+"""The core operators of torch that `br.from_torch` supports: the table of `docs/tables/aten.md`.
 
 python scripts/aten.py            write it; needs torch
 python scripts/aten.py --check    check that it is up to date
@@ -14,7 +14,7 @@ from typing import Any
 from braces.exchange.torch.reader import advice_for, rule_of
 from braces.exchange.torch.rules import RULES
 
-PAGE = Path(__file__).parents[1] / "docs" / "aten.md"
+PAGE = Path(__file__).parents[1] / "docs" / "tables" / "aten.md"
 
 
 HEAD = """# Core operators of PyTorch
@@ -24,7 +24,7 @@ HEAD = """# Core operators of PyTorch
 PyTorch {version} tags {total} operators of ATen as core. `br.from_torch` imports {passed} of
 them. It has rules for {rules} operators of ATen in all, so layers, losses and recurrent
 layers need no decomposition. An operator without a rule is decomposed by PyTorch first.
-[PyTorch import](interchange.md#pytorch-import) describes the import.
+[PyTorch import](../guides/interchange.md#pytorch-import) describes the import.
 {refused}"""
 
 

@@ -32,7 +32,7 @@ PACKAGE = ROOT / "src" / "braces"
 LEFT_OUT = {"__pycache__"}
 IN_SOURCE_ARCHIVE = (
     "CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "README.md", "pyproject.toml",
-    "requirements.lock", "docs/stability.md", "scripts/check_wheel.py",
+    "requirements.lock", "docs/about/stability.md", "scripts/check_wheel.py",
     "src/braces/__init__.py", "tests/conftest.py",
 )  # fmt: skip
 """Some of the files with which a source archive can be built and tested."""

@@ -1,6 +1,6 @@
 """ONNX's backend test suite in full, and the table of failing cases.
 
-python scripts/conformance.py                   run every case; write docs/conformance.md
+python scripts/conformance.py                   run every case; write docs/tables/conformance.md
 python scripts/conformance.py --shard 0/4       a quarter of them; print the differences
 python scripts/conformance.py --mode compile    compiled instead of interpreted
 """

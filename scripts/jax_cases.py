@@ -44,7 +44,7 @@ TRIED = (
     (X, Y, X),
     (X > 0.5, X > 0.3),
 )
-PAGE = Path(__file__).parents[1] / "docs" / "jax_functions.md"
+PAGE = Path(__file__).parents[1] / "docs" / "tables" / "jax_functions.md"
 MODULES = (
     "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.lax", "jax.lax.linalg",
     "jax.scipy.special", "jax.scipy.linalg", "jax.random",

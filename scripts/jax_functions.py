@@ -1,6 +1,6 @@
 """Every public function of JAX's array libraries, imported by `br.from_jax` and compared.
 
-python scripts/jax_functions.py               all of them; writes docs/jax_functions.md
+python scripts/jax_functions.py               all of them; writes docs/tables/jax_functions.md
 python scripts/jax_functions.py jax.numpy     those of some modules; print the differences
 """
 
@@ -16,7 +16,7 @@ HEAD = """# Functions of JAX
 `python scripts/jax_functions.py` writes this page. It calls every public function of these
 modules that takes arrays once, imports the call with `br.from_jax`, runs it with the
 interpreter, and compares the result with JAX's. Functions that JAX itself cannot trace do not
-count. [JAX import](interchange.md#jax-import) describes the import.
+count. [JAX import](../guides/interchange.md#jax-import) describes the import.
 
 | module | functions | equal results |
 |---|--:|--:|

@@ -1,4 +1,4 @@
-"""Equivalents of PyTorch and Keras: the tables of `docs/layers.md`.
+"""Equivalents of PyTorch and Keras: the tables of `docs/tables/layers.md`.
 
 python scripts/layers.py            write it, from `scripts/layers.txt`
 python scripts/layers.py --check    compare the page
@@ -22,7 +22,7 @@ import braces as br
 from generated import write_or_check
 
 LIST = Path(__file__).with_suffix(".txt")
-PAGE = Path(__file__).parents[1] / "docs" / "layers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "tables" / "layers.md"
 
 HEAD = """# Equivalents of PyTorch and Keras
 

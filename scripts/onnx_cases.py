@@ -19,7 +19,7 @@ import braces as br
 from braces.exchange.common.model.names import clean_name
 from braces.frontend.core.random_state import RANDOM_STATE
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/tables/conformance.md"
 KINDS = ("node", "simple")
 CONTROL = {
     "control flow: `If`, `Loop`, `Scan`": ("If", "Loop", "Scan"),

@@ -1,4 +1,4 @@
-"""The operators that `br.to_onnx` does not support: the table of `docs/onnx_operators.md`.
+"""The operators that `br.to_onnx` does not support: the table of `docs/tables/onnx_operators.md`.
 
 python scripts/onnx_operators.py            write it; tests check each row
 python scripts/onnx_operators.py --check    check that it is up to date
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "onnx_operators.md"
+PAGE = ROOT / "docs" / "tables" / "onnx_operators.md"
 REASON = re.compile(r"\d+ (\S+) \((.*?)\), built at")
 
 HEAD = """# Operators without an ONNX form

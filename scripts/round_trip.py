@@ -1,6 +1,6 @@
 """The programs of the battery with their gradients, through ONNX and back, and their page.
 
-python scripts/round_trip.py                 all of them; write docs/round_trip.md
+python scripts/round_trip.py                 all of them; write docs/tables/round_trip.md
 python scripts/round_trip.py --match while   only those with this word in their names
 """
 
@@ -27,7 +27,7 @@ from braces.testing.gradients import build_derivatives, feed_with_directions  # 
 from tests.control.battery.programs import CASES  # noqa: E402 - the path comes first
 from tests.support.onnx_round_trip import block_names, run_model  # noqa: E402 - as above
 
-PAGE = ROOT / "docs/round_trip.md"
+PAGE = ROOT / "docs/tables/round_trip.md"
 HEAD = """# ONNX round trip
 
 `make roundtrip` writes this page. It exports each program of the battery, with its gradients

@@ -265,7 +265,7 @@ def test_the_error_of_a_moved_name_has_its_new_home(path: str, home: str) -> Non
 
 
 def test_the_page_of_namespaces_names_every_module_and_nothing_else() -> None:
-    page = Path(__file__).parents[1] / "docs/namespaces.md"
+    page = Path(__file__).parents[1] / "docs/tables/namespaces.md"
     named = {*re.findall(r"`(br(?:\.\w+)*)", page.read_text(encoding="utf-8"))}
     assert named >= PLACES.keys()
     for path in named - {"br", "br.svd"}:

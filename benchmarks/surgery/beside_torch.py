@@ -1,7 +1,7 @@
 """Each recipe beside PyTorch or PEFT, which do the same with the same module and numbers.
 
 `python -m benchmarks.surgery.beside_torch [RECIPE …]`, in the root of the repository, prints
-the differences that the pages of `docs/surgery/recipes` quote.
+the differences that the pages of `docs/guides/surgery/recipes` quote.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import braces as br
 from benchmarks.surgery.recall import load
 from examples import recall
 
-PAGES = Path(__file__).parents[2] / "docs" / "surgery" / "recipes"
+PAGES = Path(__file__).parents[2] / "docs" / "guides" / "surgery" / "recipes"
 Names = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""Programs as data in other systems: the table of `docs/surgery/peers.md`.
+"""Programs as data in other systems: the table of `docs/guides/surgery/peers.md`.
 
 python -m benchmarks.surgery_peers            run every entry, and write the page
 python -m benchmarks.surgery_peers --print    run every entry, and print the table
@@ -29,7 +29,7 @@ from benchmarks.surgery_peers.penzai_trees import Penzai
 from benchmarks.surgery_peers.torch_fx import TorchFx
 
 FAILED = "**failed**"
-PAGE = Path(__file__).parents[2] / "docs" / "surgery" / "peers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "surgery" / "peers.md"
 ROWS = {
     "find": "find: one `tanh` outside and one inside a loop or branch",
     "pattern": "pattern as a function",

@@ -1,4 +1,4 @@
-"""Comparison of the models with Paddle, and their outputs, for `docs/chinese_words.md`.
+"""Comparison of the models with Paddle, and their outputs, for `docs/tables/chinese_words.md`.
 
 Paddle needs another version of NumPy than JAX: `PADDLE_PYTHON` is the Python of an environment
 with paddlepaddle 2.6.2.
@@ -18,7 +18,7 @@ from braces.ir.walk import all_ops
 from examples.chinese.fetch import FOLDER, VERSION, get
 from examples.chinese.lac import Lac, Net, weights
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "chinese_words.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables" / "chinese_words.md"
 TEXTS = (
     "百度是一家高科技公司",
     "LAC是个优秀的分词工具",
@@ -32,7 +32,7 @@ TEXTS = (
 )  # fmt: skip
 HEAD = """# Chinese words
 
-[The example](../examples/chinese) imports the three models of LAC {version} (Baidu, 2020)
+[The example](../../examples/chinese) imports the three models of LAC {version} (Baidu, 2020)
 with `br.from_paddle`, as their package ships them: `__model__` and one file per array,
 written by fluid 1.x, with sequences as a LoD. These commands write this page:
 

@@ -1,4 +1,4 @@
-"""Comparison of all models with ONNX Runtime, and their outputs, for `docs/real_models.md`."""
+"""Comparison of all models with ONNX Runtime, and their outputs, for `docs/tables/real_models.md`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braces.ir.walk import all_ops
 from examples.real_models import cases, inputs, packages, reading, romanizer, tune
 from examples.real_models.sides import Case, Ours, Side, difference, theirs
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "real_models.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables" / "real_models.md"
 HEAD = """# Real models
 
 ONNX files of other packages, imported unmodified with `br.from_onnx`. All sizes that a file
@@ -26,8 +26,8 @@ leaves open stay symbolic. These commands write this page:
     python -m examples.real_models agree
 
 They download six packages without installing them, and run every file beside ONNX Runtime on
-inputs of [the example](../examples/real_models). `python -m benchmarks real` measures the
-speed: [benchmarks/results/real.md](../benchmarks/results/real.md). Versions: {versions}.
+inputs of [the example](../../examples/real_models). `python -m benchmarks real` measures the
+speed: [benchmarks/results/real.md](../../benchmarks/results/real.md). Versions: {versions}.
 """
 VALUES = """
 ## Values
@@ -50,7 +50,7 @@ The outputs of Braces, which are equal to those of ONNX Runtime.
 ROMANIZED = """
 ## Two files and a loop as one program
 
-[romanizer.py](../examples/real_models/romanizer.py) calls the encoder and the decoder of
+[romanizer.py](../../examples/real_models/romanizer.py) calls the encoder and the decoder of
 arabic-name-romanizer from one program (`br.call`). The decoder is in a `While` that ends when
 every name has ended. Input and output are code points. The program is saved as one file,
 which runs without the package. The table has greedy outputs of the saved file; all names are
@@ -62,7 +62,7 @@ one batch, and the encoder reads the padding of shorter names:
 TUNED = """
 ## Fine-tuning
 
-[tune.py](../examples/real_models/tune.py) imports silero-vad, whose weights are parameters,
+[tune.py](../../examples/real_models/tune.py) imports silero-vad, whose weights are parameters,
 and trains it to classify the notes of a melody as speech, and to keep its outputs for speech.
 
 """

@@ -2,7 +2,7 @@
 
 The text `a 7 f 2 f` is continued by `2`. `benchmarks/surgery/recall.py` trained the module in
 PyTorch and imported it with `br.from_torch`. The files here are the imported program and its
-parameters. `docs/surgery/recipes` change it.
+parameters. `docs/guides/surgery/recipes` change it.
 """
 
 from __future__ import annotations

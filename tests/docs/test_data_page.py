@@ -1,4 +1,4 @@
-"""The code of docs/data.md runs, and prints its output."""
+"""The code of docs/guides/data.md runs, and prints its output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/data.md"
+PAGE = ROOT / "docs/guides/data.md"
 OPTIONAL = ("grain", "pyarrow", "torch")
 
 
@@ -34,7 +34,7 @@ def test_the_code_of_the_page_of_data_runs_and_prints_what_it_says(
     names, printed = dict[str, Any](), list[str]()
     blocks = [(code, shown) for code, shown in parts() if available(code)]
     for code, _ in blocks:
-        exec(compile(code, "<docs/data.md>", "exec"), names)
+        exec(compile(code, "<docs/guides/data.md>", "exec"), names)
         printed.append(capsys.readouterr().out)
     assert printed == [shown for _, shown in blocks]
 

@@ -13,6 +13,6 @@ from tests.docs.test_docs import blocks, run_blocks
 def test_the_code_of_the_page_of_edits_runs_and_prints_its_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = "docs/surgery/edit.md"
+    page = "docs/guides/surgery/edit.md"
     run_blocks(page, tmp_path)
     assert capsys.readouterr().out == "".join(blocks(page, "text"))

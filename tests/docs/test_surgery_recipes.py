@@ -1,4 +1,4 @@
-"""The recipes of `docs/surgery/recipes` run, are short, and work on imported models too."""
+"""The recipes of `docs/guides/surgery/recipes` run, are short, and work on imported models too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import braces as br
 from examples import recall
 from tests.docs.test_docs import ROOT, blocks, run_blocks
 
-FOLDER = "docs/surgery/recipes"
+FOLDER = "docs/guides/surgery/recipes"
 PAGES = sorted(page.stem for page in (ROOT / FOLDER).glob("*.md") if page.stem != "README")
 LINES = 20
 

@@ -11,4 +11,4 @@ from tests.docs.test_docs import run_blocks
 
 @pytest.mark.unoptimized
 def test_the_code_of_the_page_of_rewriting_runs(tmp_path: Path) -> None:
-    run_blocks("docs/surgery/rewrite.md", tmp_path)
+    run_blocks("docs/guides/surgery/rewrite.md", tmp_path)

@@ -48,7 +48,7 @@ def batches(
     Rows of arrays and files are shuffled in each epoch. The order of epoch `e` is
     `np.random.default_rng((seed, e)).permutation(rows)`. So the position in the data is two
     integers, the numbers of an epoch and of a batch, and resuming at any batch gives the same
-    batches. docs/data.md has a section for each kind of source.
+    batches. docs/guides/data.md has a section for each kind of source.
 
     Args:
         source: A dict of arrays with one row for each element; a tuple `(x, y)` of arrays; the

@@ -199,7 +199,7 @@ def test_the_core_of_torch_is_read() -> None:
 
 
 def test_the_code_of_the_page_about_torch_runs() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "interchange.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "interchange.md").read_text()
     (section,) = re.findall(r"## PyTorch import\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
     torch.manual_seed(0)
     exec("\n".join(re.findall(r"```py\n(.*?)```", section, re.DOTALL)), {})

@@ -1,4 +1,4 @@
-"""The recipes of `docs/surgery/recipes` on a transformer that `br.from_torch` imports here."""
+"""The recipes of `docs/guides/surgery/recipes` on a transformer that `br.from_torch` imports here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_recipe_runs_on_an_imported_module(
     scope = br.Scope()
     scope.update({name: np.array(value) for name, value in values.items()})
     monkeypatch.setattr(recall, "load", lambda: (prog, scope))
-    page = (ROOT / f"docs/surgery/recipes/{name}.md").read_text(encoding="utf-8")
+    page = (ROOT / f"docs/guides/surgery/recipes/{name}.md").read_text(encoding="utf-8")
     code = "\n".join(part.split("```")[0] for part in page.split("```python\n")[1:])
     names: dict[str, Any] = {}
     exec(compile(code.replace("/tmp/", f"{tmp_path}/"), name, "exec"), names)

@@ -14,7 +14,7 @@ from tests.support.onnx_round_trip import check_exported
 
 pytestmark = pytest.mark.unoptimized
 
-PAGE = Path(__file__).parents[3] / "docs" / "onnx_operators.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tables" / "onnx_operators.md"
 ROW = re.compile(r"^\| `(\S+)` \| (values|gradients) \|", re.MULTILINE)
 REFUSED = frozenset(ROW.findall(PAGE.read_text(encoding="utf-8")))
 """Operators, and what of them ONNX cannot say, as the page has them."""

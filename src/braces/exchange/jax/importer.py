@@ -65,7 +65,7 @@ def from_jax(
     kernels for one platform, random bits of generators other than threefry, samples of the
     gamma distribution, LAPACK routines without an operator (eigenvalues of matrices that are
     not symmetric, Schur form), complex matrices, Bessel functions, and incomplete gamma and
-    beta functions. `docs/jax_functions.md` lists all public functions of JAX that meet one of
+    beta functions. `docs/tables/jax_functions.md` lists all public functions of JAX that meet one of
     these.
 
     Args:
