@@ -1,4 +1,4 @@
-"""The core operators of torch that `br.from_torch` supports: the table of `docs/tables/aten.md`.
+"""Core operators of torch that `br.from_torch` supports: `docs/tables/aten.md`.
 
 python scripts/aten.py            write it; needs torch
 python scripts/aten.py --check    check that it is up to date

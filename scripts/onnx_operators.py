@@ -1,4 +1,4 @@
-"""The operators that `br.to_onnx` does not support: the table of `docs/tables/onnx_operators.md`.
+"""Operators that `br.to_onnx` does not support: `docs/tables/onnx_operators.md`.
 
 python scripts/onnx_operators.py            write it; tests check each row
 python scripts/onnx_operators.py --check    check that it is up to date

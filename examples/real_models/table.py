@@ -1,4 +1,4 @@
-"""Comparison of all models with ONNX Runtime, and their outputs, for `docs/tables/real_models.md`."""
+"""Comparison of all models with ONNX Runtime: `docs/tables/real_models.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of `docs/guides/surgery/recipes` run, are short, and work on imported models too."""
+"""Recipes of `docs/guides/surgery/recipes`: they run, are short, and change imported models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of `docs/guides/surgery/recipes` on a transformer that `br.from_torch` imports here."""
+"""Recipes of `docs/guides/surgery/recipes` on a transformer that `br.from_torch` imports."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def from_jax(
     kernels for one platform, random bits of generators other than threefry, samples of the
     gamma distribution, LAPACK routines without an operator (eigenvalues of matrices that are
     not symmetric, Schur form), complex matrices, Bessel functions, and incomplete gamma and
-    beta functions. `docs/tables/jax_functions.md` lists all public functions of JAX that meet one of
-    these.
+    beta functions. `docs/tables/jax_functions.md` lists the public functions of JAX that meet
+    one of these.
 
     Args:
         function: A function that JAX can trace: of Flax, Equinox, optax or by hand.

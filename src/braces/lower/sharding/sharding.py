@@ -2,7 +2,8 @@
 
 One computation is built for all devices of the mesh; XLA's partitioner shards it and adds the
 communication. Each value whose sizes have names gets a sharding constraint. So communication
-follows from the layout, and not from a cost estimate of the partitioner (docs/guides/scale_out.md).
+follows from the layout, and not from a cost estimate of the partitioner
+(docs/guides/scale_out.md).
 """
 
 from __future__ import annotations
