@@ -18,7 +18,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test versions thorough check-newest check-oldest check-docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test versions thorough random check-newest check-oldest check-docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -66,7 +66,10 @@ versions: $(READY) ## a short share of check-newest and check-oldest
 	$(VENV)/bin/python scripts/check_versions.py newest oldest --share --workers $(WORKERS)
 
 thorough: $(READY) ## tests of which `make check` runs a share
-	$(RUN) pytest -n $(WORKERS) --dist worksteal -m thorough --timeout 1200 --durations 20
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m 'thorough and not many_programs' --timeout 1200 --durations 20
+
+random: $(READY) ## thousands of random programs, rewritten and edited
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m many_programs --timeout 1200 tests/random_programs
 
 check-newest: $(READY) ## tests of dependencies in the newest versions that pyproject.toml allows
 	$(VENV)/bin/python scripts/check_versions.py newest --workers $(WORKERS)

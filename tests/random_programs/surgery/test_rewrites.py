@@ -22,6 +22,7 @@ def test_rewritten_programs_have_the_values_of_the_original_text(first: int) -> 
 
 
 @pytest.mark.thorough
+@pytest.mark.many_programs
 @pytest.mark.parametrize("first", range(10, 5000, 20))
 def test_5000_rewritten_programs(first: int) -> None:
     with np.errstate(all="ignore"):
@@ -49,6 +50,7 @@ def test_edited_steps_have_the_values_of_the_original_step() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.many_programs
 @pytest.mark.parametrize("first", range(1000, 2000, 20))
 def test_1000_rewritten_and_edited_steps(first: int) -> None:
     with np.errstate(all="ignore"):
@@ -65,6 +67,7 @@ def test_edited_derivatives_are_those_of_the_edited_program(first: int) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.many_programs
 @pytest.mark.parametrize("first", range(1000, 2000, 20))
 def test_1000_edited_derivatives(first: int) -> None:
     with np.errstate(all="ignore"):
