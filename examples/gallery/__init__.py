@@ -1,0 +1,1 @@
+"""Examples of the gallery; docs/gallery/ has a page with the result of each."""

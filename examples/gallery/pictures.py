@@ -1,0 +1,211 @@
+"""Pictures of the gallery as SVG, readable on light and on dark pages.
+
+Path("loss.svg").write_text(line_chart({"train": losses}, x="epoch", y="loss"))
+Path("digits.svg").write_text(image_grid(images, columns=8))
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+GREY = "#7a7a7a"
+COLOURS = ("#3584c9", "#e0741b", "#2e9f6b", "#a067c9", "#c94f5c")
+"""Colours with enough contrast to white and to black."""
+
+WIDTH, HEIGHT, LEFT, BELOW, RIGHT = 400, 230, 46, 38, 10
+
+
+def line_chart(
+    curves: Mapping[str, Any],
+    *,
+    x: str,
+    y: str,
+    log: bool = False,
+    points: tuple[str, ...] = (),
+) -> str:
+    """Return a chart of several curves with a legend.
+
+    Args:
+        curves: Values by name, or pairs of positions and values.
+        x: The title of the horizontal axis.
+        y: The title of the vertical axis.
+        log: Whether the vertical axis is logarithmic.
+        points: Names of curves that are drawn as points.
+    """
+    pairs = {name: _as_pair(values) for name, values in curves.items()}
+    across = _Axis.of([at for at, _ in pairs.values()], LEFT, WIDTH - RIGHT, log=False)
+    top = 12 + 16 * (len(pairs) > 1)
+    up = _Axis.of([values for _, values in pairs.values()], HEIGHT - BELOW, top, log=log)
+    parts = [_grid(across, up, x, y)]
+    for colour, (name, (at, values)) in zip(COLOURS, pairs.items(), strict=False):
+        draw = _dots if name in points else _polyline
+        parts.append(draw(across.places(at), up.places(values), colour))
+    if len(pairs) > 1:
+        parts.append(_legend(list(pairs)))
+    return _document(WIDTH, HEIGHT, "".join(parts))
+
+
+def image_grid(images: np.ndarray, *, columns: int, scale: int = 4, gap: int = 1) -> str:
+    """Return a grid of grey images; [count, height, width], from 0, black, to 1, white."""
+    count, height, width = images.shape
+    lines = -(-count // columns)
+    sheet = np.full((lines * (height + gap) - gap, columns * (width + gap) - gap), 0.5)
+    for i, image in enumerate(images):
+        top, left = i // columns * (height + gap), i % columns * (width + gap)
+        sheet[top : top + height, left : left + width] = image
+    wide, high = sheet.shape[1] * scale, sheet.shape[0] * scale
+    link = "data:image/png;base64," + base64.b64encode(_png(sheet)).decode()
+    return _document(
+        wide,
+        high,
+        f'<image width="{wide}" height="{high}" style="image-rendering:pixelated" '
+        f'href="{link}"/>',
+    )
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A scale from values to positions.
+
+    Attributes:
+        low: The least value.
+        high: The largest value.
+        start: The position of the least value.
+        end: The position of the largest value.
+        log: Whether the scale is logarithmic.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: list[np.ndarray], start: float, end: float, *, log: bool) -> _Axis:
+        """The scale that covers all finite values, with a margin on a vertical axis."""
+        every = np.concatenate(values)
+        every = every[np.isfinite(every)]
+        low, high = (float(f(every)) if len(every) else 0.0 for f in (np.min, np.max))
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, start, end, log)
+
+    def place(self, value: float) -> float:
+        """The position of a value."""
+        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
+        return self.start + (at - low) / (high - low) * (self.end - self.start)
+
+    def places(self, values: np.ndarray) -> list[float]:
+        """The positions of values; NaN for those that are not finite."""
+        return [self.place(v) if math.isfinite(v) else math.nan for v in values.tolist()]
+
+    def ticks(self) -> list[float]:
+        """Round values between the least and the largest."""
+        if self.log:
+            tens = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            steps = (1, 2, 5) if len(tens) <= 4 else (1,)
+            found = [m * 10.0**k for k in tens for m in steps]
+        else:
+            step = _round_step((self.high - self.low) / 5)
+            first = math.ceil(self.low / step)
+            found = [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        return [
+            tick for tick in found if self.low * (1 - 1e-9) <= tick <= self.high or not self.log
+        ]
+
+
+def _round_step(rough: float) -> float:
+    ten = 10.0 ** math.floor(math.log10(rough))
+    return next(m * ten for m in (1, 2, 5, 10) if m * ten >= rough * (1 - 1e-9))
+
+
+def _as_pair(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(values, tuple):
+        at, values = values
+        return np.asarray(at, float), np.asarray(values, float)
+    return np.arange(1.0, len(values) + 1), np.asarray(values, float)
+
+
+def _polyline(xs: Sequence[float], ys: Sequence[float], colour: str) -> str:
+    parts, pen = list[str](), "M"
+    for x, y in zip(xs, ys, strict=True):
+        if math.isnan(y):
+            pen = "M"
+            continue
+        parts.append(f"{pen}{x:.1f} {y:.1f}")
+        pen = "L"
+    return f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+
+
+def _dots(xs: Sequence[float], ys: Sequence[float], colour: str) -> str:
+    dots = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>'
+        for x, y in zip(xs, ys, strict=True)
+        if not math.isnan(y)
+    )
+    return f'<g fill="{colour}">{dots}</g>'
+
+
+def _grid(across: _Axis, up: _Axis, x: str, y: str) -> str:
+    parts = list[str]()
+    for tick in up.ticks():
+        at = up.place(tick)
+        parts.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" {_HAIR}/>')
+        parts.append(_text(LEFT - 5, at + 4, f"{tick:.4g}", "end"))
+    for tick in across.ticks():
+        parts.append(_text(across.place(tick), HEIGHT - BELOW + 15, f"{tick:.6g}", "middle"))
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(_text(middle, HEIGHT - 7, x, "middle"))
+    high = (up.start + up.end) / 2
+    turned = f' transform="rotate(-90 11 {high:.1f})"'
+    parts.append(_text(11, high, y, "middle", turned))
+    return "".join(parts)
+
+
+def _legend(names: Sequence[str]) -> str:
+    parts, left = list[str](), float(LEFT)
+    for colour, name in zip(COLOURS, names, strict=False):
+        parts.append(f'<rect x="{left:.0f}" y="6" width="14" height="4" fill="{colour}"/>')
+        parts.append(_text(left + 18, 12, name, "start"))
+        left += 32 + 5.8 * len(name)
+    return "".join(parts)
+
+
+_HAIR = f'stroke="{GREY}" stroke-opacity="0.25" fill="none"'
+
+
+def _text(x: float, y: float, text: str, anchor: str, extra: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(text)}</text>'
+
+
+def _document(width: int, height: int, content: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="system-ui,sans-serif" font-size="11" '
+        f'fill="{GREY}" role="img">{content}</svg>\n'
+    )
+
+
+def _png(sheet: np.ndarray) -> bytes:
+    """An image of grey values as PNG."""
+    grey = (np.clip(sheet, 0, 1) * 255).round().astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in grey)
+    header = struct.pack(">IIBBBBB", grey.shape[1], grey.shape[0], 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
