@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from examples import recall
-from tests.docs.test_docs import ROOT, blocks, run_blocks
+from tests.docs.test_docs import ROOT, blocks
 
 FOLDER = "docs/guides/surgery/recipes"
 PAGES = sorted(page.stem for page in (ROOT / FOLDER).glob("*.md") if page.stem != "README")
@@ -33,14 +33,6 @@ def apply(name: str, names: Mapping[str, Any], folder: Path | None = None) -> di
     scope = {"np": np, "br": br, **names}
     exec(compile(code.replace("/tmp/", f"{folder}/"), f"{name}.md", "exec"), scope)
     return scope
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_recipe_runs_and_has_its_result(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    run_blocks(f"{FOLDER}/{name}.md", tmp_path)
 
 
 @pytest.mark.parametrize("name", PAGES)
