@@ -14,7 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-OPTIONAL = ("flax", "grain", "matplotlib", "onnx", "onnxruntime", "pyarrow", "ray", "torch")
+OPTIONAL = (
+    "flax", "grain", "matplotlib", "onnx", "onnxruntime", "pandas", "pyarrow", "ray", "torch",
+)  # fmt: skip
 """Packages whose blocks are passed over where they are not installed."""
 PROGRAM = "train.py"
 """Stands for the page in source lines that are printed, with the lines of its Python alone."""

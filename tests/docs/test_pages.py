@@ -72,9 +72,9 @@ def training(page: Page) -> None:
 
 def data(page: Page) -> None:
     """Most blocks need no optional package."""
-    names = ("grain", "pyarrow", "torch")
+    names = ("grain", "pandas", "pyarrow", "torch")
     codes = (snippet.code for snippet in page.snippets)
-    assert len([code for code in codes if any(f"import {name}" in code for name in names)]) == 3
+    assert len([code for code in codes if any(f"import {name}" in code for name in names)]) == 4
     assert len(page.snippets) > 15
 
 

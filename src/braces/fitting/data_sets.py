@@ -19,6 +19,7 @@ import numpy as np
 
 from braces.builder.user_functions import located
 from braces.errors import BracesError, FeedError
+from braces.loaders.data_frames import is_data_frame
 
 Feed = dict[str, Any]
 
@@ -82,7 +83,7 @@ def as_data_set(data: Any) -> DataSet:
     """
     if hasattr(data, "epoch"):
         return data
-    if _holds_arrays(data) or not hasattr(data, "__iter__"):
+    if _holds_arrays(data) or is_data_frame(data) or not hasattr(data, "__iter__"):
         raise FeedError(
             f"expected a data set or an iterable of batches, got {_kind(data)}.",
             fix='Pass br.batches({"x": xs, "y": ys}, 32), or a list or loader of batches.',

@@ -51,9 +51,10 @@ def batches(
     batches. docs/guides/data.md has a section for each kind of source.
 
     Args:
-        source: A dict of arrays with one row for each element; a tuple `(x, y)` of arrays; the
-            path of a `.npy`, `.npz`, `.safetensors`, `.arrow` or `.parquet` file; a loader of
-            PyTorch; an iterable of batches; or a function that returns one for each epoch.
+        source: A dict of arrays with one row for each element; a tuple `(x, y)` of arrays; a
+            data frame of pandas or polars, or a table of Arrow; the path of a `.npy`, `.npz`,
+            `.safetensors`, `.arrow` or `.parquet` file; a loader of PyTorch; an iterable of
+            batches; or a function that returns one for each epoch.
         batch_size: The number of rows of a batch, in all processes of a job together; by
             default 32. Iterables yield batches, or with `batch_size` rows.
         seed: The seed of the order, and of the generator of `transform`.
@@ -63,7 +64,7 @@ def batches(
             the program once more.
         pad_last: Whether a smaller last batch is padded by repetitions of its last row. Each
             batch then has the key `weight`, which is 0 for padded rows and 1 for others.
-        names: Names for the arrays of a tuple, or the columns of a file that are read. Tuples
+        names: Names for the arrays of a tuple, or the columns of a file or data frame. Tuples
             without names remain tuples; `br.fit` takes the names from the data of the program,
             in order of declaration.
         bucket_by: The length of a row: a function of a row as a dict, or the name of a column

@@ -1,4 +1,4 @@
-"""The kinds of sources of rows: arrays, and files by their suffix."""
+"""The kinds of sources of rows: arrays, data frames, and files by their suffix."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from braces.errors import FeedError
 from braces.loaders.core.columns import check_columns, named_columns
+from braces.loaders.data_frames import frame_columns, is_data_frame, plain_values
 from braces.loaders.files.array_files import file_kind, open_array, open_arrays
 from braces.loaders.files.arrow_files import arrow_table, parquet_table
 from braces.loaders.rows.tables import ArrayTable, RowTable
@@ -24,16 +25,19 @@ def open_table(source: Any, names: Sequence[str] | None) -> tuple[RowTable | Non
     """
     if _is_path(source) or _are_paths(source):
         return _file_table(source, names), True
+    if is_data_frame(source):
+        return ArrayTable(named_columns(frame_columns(source, names), None)[0]), True
     if isinstance(source, Mapping):
         columns = _selected(cast("Mapping[Any, Any]", source), names)
-        opened = {name: _opened(value) for name, value in columns.items()}
+        opened = {name: _opened(value, name) for name, value in columns.items()}
         return ArrayTable(named_columns(opened, None)[0]), True
     if isinstance(source, tuple):
-        values = tuple(map(_opened, cast("tuple[Any, ...]", source)))
+        parts = enumerate(cast("tuple[Any, ...]", source))
+        values = tuple(_opened(value, i) for i, value in parts)
         columns, named = named_columns(values, names)
         return ArrayTable(columns), named
     if hasattr(source, "dtype") and hasattr(source, "shape"):  # one array
-        columns, named = named_columns((source,), names)
+        columns, named = named_columns((_opened(source, 0),), names)
         return ArrayTable(columns), named
     return None, False
 
@@ -66,9 +70,10 @@ def _selected(columns: Mapping[Any, Any], names: Sequence[str] | None) -> Mappin
     return {name: columns[name] for name in names}
 
 
-def _opened(value: Any) -> Any:
-    """Return the memory map of a path of a `.npy` file; other values as they are."""
-    return open_array(str(value)) if _is_path(value) else value
+def _opened(value: Any, name: Any) -> Any:
+    """Return the memory map of a path of a `.npy` file, and the array of a series."""
+    text = str(getattr(name, "name", name))
+    return open_array(str(value)) if _is_path(value) else plain_values(text, value)
 
 
 def _is_path(value: Any) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.errors import FeedError, FileFormatError
+from braces.errors import DTypeError, FeedError, FileFormatError
 from braces.ir.files.bounded_read import check_regular
 from braces.lazy import pyarrow, pyarrow_ipc, pyarrow_parquet
-from braces.loaders.core.columns import Column, Ragged, check_columns, check_numbers
+from braces.loaders.core.columns import Column, Ragged, check_columns
 from braces.loaders.rows.tables import ArrayTable, GroupedTable
 
 
@@ -72,15 +72,21 @@ def _table(
         table = load(number)
         stored = table.schema.names
         check_columns(names or (), stored)
-        return ArrayTable({name: _column(name, table.column(name)) for name in names or stored})
+        columns = {name: table.column(name) for name in names or stored}
+        return ArrayTable({name: arrow_column(name, c) for name, c in columns.items()})
 
     if len(groups) == 1 and not slow:
         return load_columns(0)
     return GroupedTable(reopen, groups, load_columns, slow)
 
 
-def _column(name: str, values: Any) -> Column:
-    """Return a column of Arrow as an array, without a copy where its layout allows it."""
+def arrow_column(name: str, values: Any) -> Column:
+    """Return a column of Arrow as an array, without a copy where its layout allows it.
+
+    Raises:
+        DTypeError: If the values are not numbers, or lists of numbers.
+        FeedError: If the column has nulls.
+    """
     array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     if array.null_count:
         raise FeedError(
@@ -88,13 +94,22 @@ def _column(name: str, values: Any) -> Column:
         )
     kind = array.type
     if pyarrow.types.is_fixed_size_list(kind):
-        flat = _column(name, array.flatten())
+        flat = arrow_column(name, array.flatten())
         if not isinstance(flat, Ragged):
             return flat.reshape(len(array), kind.list_size, *flat.shape[1:])
     if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
-        values, ends = _column(name, array.flatten()), array.offsets.to_numpy()
+        values, ends = arrow_column(name, array.flatten()), array.offsets.to_numpy()
         if not isinstance(values, Ragged):
             return Ragged(values, ends - ends[0])
-    numbers = array.to_numpy(zero_copy_only=False)
-    check_numbers(name, numbers)
-    return numbers
+    if not _is_number(kind):
+        raise DTypeError(
+            f"expected numbers for `{name}`, got a column of {kind}.",
+            fix="Convert the values to integers or floats, or leave the column out with "
+            "names=.",
+        )
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _is_number(kind: Any) -> bool:
+    types = pyarrow.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
