@@ -362,6 +362,23 @@ def test_a_bad_batch_is_named_and_the_steps_before_it_are_saved(
     assert br.Checkpoint(tmp_path).steps == [2]
 
 
+@pytest.mark.parametrize("batch", [{"x": X}, (X,), (X, np.zeros((2, 3), np.float32))])
+def test_batches_may_lack_data_that_training_does_not_need(batch: Any) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 4])
+        y = br.fc(x, 3)
+        sampled = br.fc(br.data("code", ["m", 3]), 2)
+        loss = br.mean(y)
+        br.optimizer.sgd(0.1).minimize(loss)
+    steps = br.training(prog, [batch], fetch=loss)
+    assert [step.number for step in steps] == [1]
+    assert br.fit(prog, [batch], validation=[batch], quiet=True).history.names[:1] == ["loss"]
+    with pytest.raises(br.FeedError, match="declares `x`, `code`, and needs `x`"):
+        list(br.training(prog, [{"code": Y}]))
+    with pytest.raises(br.FeedError, match="got `x`"):
+        list(br.training(prog, [{"x": X}], fetch=sampled))
+
+
 def test_an_error_of_the_data_names_the_batch() -> None:
     def batches() -> Iterator[Any]:
         yield X, Y

@@ -9,7 +9,7 @@ each epoch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -17,9 +17,12 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from braces.builder.builder import Builder
 from braces.builder.user_functions import located
 from braces.errors import BracesError, FeedError
+from braces.ir.records import DATA
 from braces.loaders.data_frames import is_data_frame
+from braces.passes.cleanup.prune import with_results, without_dead_code
 
 Feed = dict[str, Any]
 
@@ -125,33 +128,61 @@ def fingerprint_of(data: Any) -> dict[str, Any]:
 # ---- batches by name -------------------------------------------------------------------------
 
 
-def named_batch(batch: Any, names: Sequence[str]) -> Feed:
-    """Return a batch by name; a tuple is in the order of the declarations.
+@dataclass(frozen=True)
+class Names:
+    """The data of a program, in the order of their declarations.
+
+    Attributes:
+        declared: All data.
+        needed: The data that updates and fetches read.
+    """
+
+    declared: tuple[str, ...]
+    needed: tuple[str, ...]
+
+    @staticmethod
+    def of(program: Builder, fetch: Iterable[str]) -> Names:
+        """Return the data of a program whose runs have some fetches."""
+        whole, results = program.definition, tuple(fetch)
+        declared = tuple(n for n, info in whole.main.vars.items() if info.kind == DATA)
+        if not whole.main.vars.keys() >= set(results):  # a path to a variable of a sub-block
+            return Names(declared, declared)
+        read = without_dead_code(with_results(whole, results)).main.vars
+        return Names(declared, tuple(name for name in declared if name in read))
+
+
+def named_batch(batch: Any, names: Names) -> Feed:
+    """Return a batch by name; a tuple has all data, or those that the program needs.
 
     Args:
-        batch: A dict, or a tuple or list of arrays.
-        names: The data of the program, in the order of their declarations.
+        batch: A dict, or a tuple or list of arrays in the order of the declarations.
+        names: The data of the program.
 
     Raises:
-        FeedError: If the batch does not have exactly the data of the program.
+        FeedError: If data is unknown, or needed data is missing.
     """
     if isinstance(batch, tuple | list):
-        if len(batch) == len(names):  # pyright: ignore[reportUnknownArgumentType]
-            return dict(zip(names, batch, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        for some in (names.declared, names.needed):
+            if len(batch) == len(some):  # pyright: ignore[reportUnknownArgumentType]
+                return dict(zip(some, batch, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         raise _unfit(f"{len(batch)} arrays", names)  # pyright: ignore[reportUnknownArgumentType]
     if not isinstance(batch, Mapping):
         raise _unfit(f"a value of type {type(batch).__name__}", names)
     feed = {getattr(key, "name", key): value for key, value in batch.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if feed.keys() != set(names):
+    if not set(names.needed) <= feed.keys() <= set(names.declared):
         raise _unfit(", ".join(f"`{name}`" for name in feed) or "nothing", names)  # pyright: ignore[reportUnknownVariableType]
     return feed  # pyright: ignore[reportUnknownVariableType]
 
 
-def _unfit(got: str, names: Sequence[str]) -> FeedError:
-    declared = ", ".join(f"`{name}`" for name in names)
+def _unfit(got: str, names: Names) -> FeedError:
+    needed, declared = (
+        ", ".join(f"`{name}`" for name in some) or "no data"
+        for some in (names.needed, names.declared)
+    )
+    fewer = "" if needed == declared else f", and needs {needed}"
     return FeedError(
         f"expected a batch with the data of the program, got {got}.",
-        given=f"the program declares {declared or 'no data'}",
+        given=f"the program declares {declared}{fewer}",
         fix="Pass a dict of these names, or a tuple of arrays in this order.",
     )
 

@@ -18,6 +18,7 @@ from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.fitting.data_sets import (
     Feed,
     Mark,
+    Names,
     Range,
     as_data_set,
     length_of,
@@ -27,7 +28,7 @@ from braces.fitting.data_sets import (
 )
 from braces.fitting.position import Position, Row
 from braces.frontend.metrics.base import Metric
-from braces.ir.records import DATA, STATE
+from braces.ir.records import STATE
 from braces.keywords import hint_keywords
 from braces.passes.training.inference_mode import cached_inference_form
 from braces.runtime.executor import Executor
@@ -208,14 +209,13 @@ class Evaluation:
         return child
 
     def _feeds(self, data: Any) -> Iterable[Feed]:
-        main = self.program.definition.main
-        names = [name for name, info in main.vars.items() if info.kind == DATA]
+        names = Names.of(self.program, read_fetch(self.measures.fetch, self.program)[0])
         name_batch = partial(_evaluated_batch, names=names)
         marks = deque[Mark]()
         return stream_batches(as_data_set(data), Range(0, 0, 1, self.limit), name_batch, marks)
 
 
-def _evaluated_batch(batch: Any, names: list[str]) -> Feed:
+def _evaluated_batch(batch: Any, names: Names) -> Feed:
     """Return a batch by name; a dict may lack data that the measurements do not need."""
     return dict(batch) if isinstance(batch, Mapping) else named_batch(batch, names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 

@@ -18,6 +18,7 @@ from braces.errors import BracesError, ProgramError
 from braces.fitting.data_sets import (
     Feed,
     Mark,
+    Names,
     Range,
     as_data_set,
     fingerprint_of,
@@ -25,7 +26,6 @@ from braces.fitting.data_sets import (
     stream_batches,
 )
 from braces.fitting.position import Position, check_same_run, check_same_variables
-from braces.ir.records import DATA
 from braces.keywords import hint_keywords
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.runtime.devices.process_agreement import agree, process_count, process_index
@@ -140,8 +140,7 @@ class TrainingSteps:
         self.program, self.data, self.options = program, as_data_set(data), options
         self.exe = Executor() if exe is None else exe
         self._names, self._shape_up = read_fetch(fetch, program)
-        main = program.definition.main
-        self.data_names = [name for name, info in main.vars.items() if info.kind == DATA]
+        self.data_names = Names.of(program, self._names)
         self._watched = list(program.updates)[:1]
         self._checkpoints = _open_folder(options)
         self.position, self.resumed = Position(), None
