@@ -6,12 +6,11 @@ Path("digits.svg").write_text(image_grid(images, columns=8))
 
 from __future__ import annotations
 
-import base64
 import math
-import struct
-import zlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -21,6 +20,8 @@ GREY = "#7a7a7a"
 COLOURS = ("#3584c9", "#e0741b", "#2e9f6b", "#a067c9", "#c94f5c")
 """Colours with enough contrast to white and to black."""
 
+SHADES = 8
+"""The number of steps from black to white in a grid of images."""
 WIDTH, HEIGHT, LEFT, BELOW, RIGHT = 400, 230, 46, 38, 10
 
 
@@ -62,14 +63,41 @@ def image_grid(images: np.ndarray, *, columns: int, scale: int = 4, gap: int = 1
     for i, image in enumerate(images):
         top, left = i // columns * (height + gap), i % columns * (width + gap)
         sheet[top : top + height, left : left + width] = image
-    wide, high = sheet.shape[1] * scale, sheet.shape[0] * scale
-    link = "data:image/png;base64," + base64.b64encode(_png(sheet)).decode()
-    return _document(
-        wide,
-        high,
-        f'<image width="{wide}" height="{high}" style="image-rendering:pixelated" '
-        f'href="{link}"/>',
+    cells = f'<g transform="scale({scale})" shape-rendering="crispEdges">{_cells(sheet)}</g>'
+    return _document(sheet.shape[1] * scale, sheet.shape[0] * scale, cells)
+
+
+def _cells(sheet: np.ndarray) -> str:
+    """A path for each grey level, of the horizontal runs of its cells."""
+    levels = np.rint(np.clip(sheet, 0, 1) * SHADES).astype(int)
+    paths: dict[int, list[str]] = {level: [] for level in range(SHADES)}  # the ground is white
+    for y, row in enumerate(levels.tolist()):
+        x = 0
+        for level, run in groupby(row):
+            wide = len(list(run))
+            if level < SHADES:
+                paths[level].append(f"M{x} {y}h{wide}")
+            x += wide
+    high, wide = sheet.shape
+    lines = "".join(
+        f'<path stroke="#{3 * f"{255 * level // SHADES:02x}"}" d="{"".join(runs)}"/>'
+        for level, runs in paths.items()
+        if runs
     )
+    ground = f'<path fill="#fff" d="M0 0h{wide}v{high}H0"/>'
+    return f'{ground}<g transform="translate(0 .5)">{lines}</g>'
+
+
+def stacked(pictures: Sequence[str], gap: int = 12) -> str:
+    """Return one picture of several, above each other."""
+    sizes = [re.findall(r'(?:width|height)="(\d+)"', picture)[:2] for picture in pictures]
+    parts, top, wide = list[str](), 0, max(int(width) for width, _ in sizes)
+    for picture, (width, height) in zip(pictures, sizes, strict=True):
+        parts.append(
+            picture.replace("<svg ", f'<svg x="{(wide - int(width)) // 2}" y="{top}" ', 1)
+        )
+        top += int(height) + gap
+    return _document(wide, top - gap, "".join(parts))
 
 
 # ---- parts -----------------------------------------------------------------------------------
@@ -196,16 +224,4 @@ def _document(width: int, height: int, content: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="system-ui,sans-serif" font-size="11" '
         f'fill="{GREY}" role="img">{content}</svg>\n'
-    )
-
-
-def _png(sheet: np.ndarray) -> bytes:
-    """An image of grey values as PNG."""
-    grey = (np.clip(sheet, 0, 1) * 255).round().astype(np.uint8)
-    rows = b"".join(b"\0" + row.tobytes() for row in grey)
-    header = struct.pack(">IIBBBBB", grey.shape[1], grey.shape[0], 8, 0, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
     )
