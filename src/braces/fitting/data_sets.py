@@ -129,7 +129,7 @@ def fingerprint_of(data: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Names:
+class DataNames:
     """The data of a program, in the order of their declarations.
 
     Attributes:
@@ -141,17 +141,17 @@ class Names:
     needed: tuple[str, ...]
 
     @staticmethod
-    def of(program: Builder, fetch: Iterable[str]) -> Names:
+    def of(program: Builder, fetch: Iterable[str]) -> DataNames:
         """Return the data of a program whose runs have some fetches."""
         whole, results = program.definition, tuple(fetch)
         declared = tuple(n for n, info in whole.main.vars.items() if info.kind == DATA)
         if not whole.main.vars.keys() >= set(results):  # a path to a variable of a sub-block
-            return Names(declared, declared)
+            return DataNames(declared, declared)
         read = without_dead_code(with_results(whole, results)).main.vars
-        return Names(declared, tuple(name for name in declared if name in read))
+        return DataNames(declared, tuple(name for name in declared if name in read))
 
 
-def named_batch(batch: Any, names: Names) -> Feed:
+def named_batch(batch: Any, names: DataNames) -> Feed:
     """Return a batch by name; a tuple has all data, or those that the program needs.
 
     Args:
@@ -174,7 +174,7 @@ def named_batch(batch: Any, names: Names) -> Feed:
     return feed  # pyright: ignore[reportUnknownVariableType]
 
 
-def _unfit(got: str, names: Names) -> FeedError:
+def _unfit(got: str, names: DataNames) -> FeedError:
     needed, declared = (
         ", ".join(f"`{name}`" for name in some) or "no data"
         for some in (names.needed, names.declared)

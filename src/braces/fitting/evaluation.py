@@ -16,9 +16,9 @@ from braces.builder.var import Var
 from braces.dtypes import TensorType, is_float
 from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.fitting.data_sets import (
+    DataNames,
     Feed,
     Mark,
-    Names,
     Range,
     as_data_set,
     length_of,
@@ -45,8 +45,8 @@ class Measures:
 
     Attributes:
         metrics: Metrics by name, whose sums are states of the scope.
-        means: Names of scalar variables; their mean over the rows of the epoch is measured.
-        last: Names of variables; their value in the last step is measured.
+        means: DataNames of scalar variables; their mean over the rows of the epoch is measured.
+        last: DataNames of variables; their value in the last step is measured.
     """
 
     metrics: Mapping[str, Metric]
@@ -209,13 +209,13 @@ class Evaluation:
         return child
 
     def _feeds(self, data: Any) -> Iterable[Feed]:
-        names = Names.of(self.program, read_fetch(self.measures.fetch, self.program)[0])
+        names = DataNames.of(self.program, read_fetch(self.measures.fetch, self.program)[0])
         name_batch = partial(_evaluated_batch, names=names)
         marks = deque[Mark]()
         return stream_batches(as_data_set(data), Range(0, 0, 1, self.limit), name_batch, marks)
 
 
-def _evaluated_batch(batch: Any, names: Names) -> Feed:
+def _evaluated_batch(batch: Any, names: DataNames) -> Feed:
     """Return a batch by name; a dict may lack data that the measurements do not need."""
     return dict(batch) if isinstance(batch, Mapping) else named_batch(batch, names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 

@@ -16,9 +16,9 @@ from braces.builder.source_line import user_line
 from braces.builder.user_functions import located
 from braces.errors import BracesError, ProgramError
 from braces.fitting.data_sets import (
+    DataNames,
     Feed,
     Mark,
-    Names,
     Range,
     as_data_set,
     fingerprint_of,
@@ -140,7 +140,7 @@ class TrainingSteps:
         self.program, self.data, self.options = program, as_data_set(data), options
         self.exe = Executor() if exe is None else exe
         self._names, self._shape_up = read_fetch(fetch, program)
-        self.data_names = Names.of(program, self._names)
+        self.data_names = DataNames.of(program, self._names)
         self._watched = list(program.updates)[:1]
         self._checkpoints = _open_folder(options)
         self.position, self.resumed = Position(), None
