@@ -94,6 +94,19 @@ def test_evaluation_equals_validation_and_changes_nothing() -> None:
     assert bits(run.scope) == before
 
 
+def test_a_metric_that_was_added_after_training_is_evaluated() -> None:
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 4]), br.data("y", ["n"], dtype="int32")
+        logits = br.fc(x, 2, name="fc")
+    scope = br.Executor().init(prog)
+    with prog:
+        accuracy = br.metrics.accuracy(logits, y)
+    before, data = bits(scope), br.batches(labelled(), BATCH)
+    measured = br.evaluate(prog, data, scope, metrics={"accuracy": accuracy})
+    assert bits(scope) == before
+    assert 0.0 <= measured["accuracy"] <= 1.0
+
+
 def test_an_evaluation_in_the_middle_of_an_epoch_does_not_change_the_training() -> None:
     class Evaluating(br.Callback):
         def on_step(self, run: Any, step: Any) -> None:

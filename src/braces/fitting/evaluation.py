@@ -203,7 +203,8 @@ class Evaluation:
         """Return a child scope with sums and random states of its own."""
         child = scope.new_scope()
         for name in cached_inference_form(self.program).updates:
-            child.var(name).set(scope[name])
+            if name in scope:  # a metric added after `init` has no sums yet
+                child.var(name).set(scope[name])
         for metric in self.measures.metrics.values():
             metric.reset(child)
         return child
