@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from examples.gallery import vae
+from examples.gallery import gan, vae
 
 pytestmark = pytest.mark.unoptimized
 
@@ -47,3 +47,48 @@ def test_the_interpreter_trains_the_same_coder(coder: vae.Trained) -> None:
 def test_the_picture_has_samples_and_curves(coder: vae.Trained) -> None:
     svg = vae.draw(coder)
     assert svg.count("<svg") == 3
+
+
+@pytest.fixture(scope="module")
+def painter() -> gan.Trained:
+    return gan.train(gan.SMALL, snapshots=(1, 3))
+
+
+def test_both_networks_train_in_turn(painter: gan.Trained) -> None:
+    losses = np.array(painter.losses)
+    assert losses.shape == (3, 2)
+    assert np.isfinite(losses).all()
+    assert losses[0, 0] < 0.69  # better than chance from the first epoch on
+    assert list(painter.snapshots) == [1, 3]
+    real, first, last = gan.digits(), painter.snapshots[1], painter.snapshots[3]
+    assert not np.allclose(first, last)
+    assert gan.draw(painter).count("<svg") == 3
+    drawn = painter.images(next(gan.codes(9, 1, 500))).reshape(-1, 64)
+    blank = np.random.default_rng(0).uniform(-1, 1, drawn.shape)
+    assert gan.frechet_distance(real, drawn) < gan.frechet_distance(real, blank)
+
+
+def test_each_program_changes_one_network() -> None:
+    net = gan.build(gan.SMALL)
+    for program, own in ((net.critic, "discriminator"), (net.painter, "generator")):
+        changed = {p.name for p in program.parameters if p.name in program.updates}
+        assert changed == {p.name for p in program.parameters if p.name.startswith(own)}
+    shared = set(net.critic.updates) & set(net.painter.updates)
+    assert shared == {"random_state"}
+
+
+def test_the_interpreter_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = gan.digits()[:192]
+    monkeypatch.setattr(gan, "digits", lambda: few)
+    modes = ("compile", "interpret")
+    runs = [gan.train(replace(gan.SMALL, epochs=1, mode=mode)) for mode in modes]
+    np.testing.assert_allclose(*(run.losses for run in runs), rtol=1e-4)
+
+
+def test_the_frechet_distance_is_that_of_normal_distributions() -> None:
+    x = np.random.default_rng(0).normal(size=(400, 3))
+    assert abs(gan.frechet_distance(x, x)) < 1e-6
+    np.testing.assert_allclose(
+        gan.frechet_distance(x, 2 * x + 1),
+        (np.sum((x.mean(0) + 1) ** 2) + np.trace(np.cov(x.T))),
+    )
