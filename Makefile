@@ -9,12 +9,13 @@ WORKERS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 RESULTS := benchmarks/results
 DOCUMENTATION := tests/docs
 PIP_QUIET := -qq --no-input --disable-pip-version-check
-PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
+PYTHON_FILES := $(wildcard src tests scripts benchmarks examples docs/_ext docs/conf.py)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -77,6 +78,16 @@ check-newest: $(READY) ## tests of dependencies in the newest versions that pypr
 check-oldest: $(READY) ## the same in the oldest ones
 	$(VENV)/bin/python scripts/check_versions.py oldest --workers $(WORKERS)
 
+docs: $(DOCS_READY) ## build the pages of the documentation into docs/_build/html, and check them
+	$(RUN) sphinx --quiet --fail-on-warning --keep-going --jobs auto -d docs/_build/doctrees docs docs/_build/html
+	$(RUN) pytest tests/site
+
+# A few small packages beside the locked ones, whose versions stay as they are.
+$(DOCS_READY): $(READY) pyproject.toml
+	@grep -v '^ *#' requirements.lock | sed 's/ *\\$$//; /^ *--hash/d' >$(VENV)/constraints.txt
+	@$(RUN) pip install $(PIP_QUIET) -c $(VENV)/constraints.txt --group docs
+	@touch $(DOCS_READY)
+
 check-docs: $(READY) ## run all code of the documentation
 	$(RUN) pytest -n $(WORKERS) --dist worksteal --timeout 1200 $(DOCUMENTATION)
 
@@ -137,5 +148,5 @@ wheel: $(READY) ## build a wheel and a source archive into dist/
 	$(RUN) hatchling build
 
 clean: ## remove .venv and everything that was generated
-	rm -rf $(VENV) $(PEERS) .venv-newest .venv-oldest dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) .venv-newest .venv-oldest docs/_build docs/files docs/reference dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -117,7 +117,7 @@ def test_the_program_that_is_planned_is_planned_in_a_shell_alike(
 
 # ---- links -----------------------------------------------------------------------------------
 
-SKIPPED = {"node_modules", "build", "dist"}
+SKIPPED = {"node_modules", "build", "_build", "dist"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -128,13 +128,14 @@ def pages() -> list[str]:
         file.as_posix()
         for file in found
         if not any(part in SKIPPED or part.startswith(".") for part in file.parts)
+        and not file.as_posix().startswith("docs/files/")  # copies, by `make docs`
     )
 
 
 def prose(page: str) -> str:
-    """The text of a page without its fenced blocks."""
+    """The text of a page without its fenced blocks, and without comments for the site."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^ *```.*?^ *```$|^<!--.*?-->$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: str) -> set[str]:

@@ -18,7 +18,7 @@ from tests.docs.snippets import OMITTED, Page, agrees, snippets
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-ELSEWHERE = ("internals/", "decisions/", "_build/", "reference/")
+ELSEWHERE = ("internals/", "decisions/", "_build/", "files/")
 """Folders whose pages have tests of their own, or no code."""
 OWN_TESTS = ("guides/scale_out.md", "guides/remote.md")
 """Pages that need several devices or processes: test_docs.py runs them."""

@@ -1,0 +1,55 @@
+"""Configuration of Sphinx for the pages of the documentation; `make docs` builds them."""
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1] / "src")]
+
+import braces as br
+
+project, author = "Braces", "The Braces authors"
+version = release = br.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.githubpages",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "braces_docs",
+]
+exclude_patterns = ["_build", "_ext"]
+default_role = "literal"  # docstrings write `x`; braces_docs.names links names of Braces
+suppress_warnings = ["myst.header"]  # pages of GitHub may begin with a smaller heading
+
+# ---- pages
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "Braces"
+html_static_path = ["_static"]
+html_css_files = ["braces.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_search_language = "en"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b57d0", "color-brand-content": "#0b57d0"},
+    "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},
+}
+pygments_style, pygments_dark_style = "friendly", "monokai"
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
+
+# ---- docstrings
+autodoc_typehints = "none"  # the signature shows defaults; types are in the sections
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 80
+add_module_names = True  # braces_docs.names writes `br.` in place of `braces.`
+toc_object_entries_show_parents = "hide"
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+napoleon_custom_sections = [
+    (name, "params_style") for name in ("Inputs", "Attributes", "Outputs")
+]
