@@ -127,12 +127,6 @@ def test_workers_of_a_map_data_set_keep_its_order() -> None:
     assert rows(data.epoch(1, 1)) == rows(br.batches(pipeline().batch(4)).epoch(1, 1))
 
 
-def test_an_iterable_data_set_of_grain_is_skipped_by_counting() -> None:
-    data = br.batches(pipeline().batch(4).to_iter_dataset())
-    assert rows(data.epoch(0, 1)) == rows(data.epoch(0))[1:]
-    assert not hasattr(data, "__len__")
-
-
 def test_other_pipelines_of_grain_are_refused() -> None:
     with pytest.raises(br.FeedError, match="repeats without end"):
         br.batches(pipeline().batch(4).repeat())

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -21,7 +21,9 @@ from braces.builder.builder import Builder
 from braces.builder.user_functions import located
 from braces.errors import BracesError, FeedError
 from braces.ir.records import DATA
+from braces.loaders.batches import batches as make_batches
 from braces.loaders.data_frames import is_data_frame
+from braces.loaders.streams import is_grain_data
 from braces.passes.cleanup.prune import with_results, without_dead_code
 
 Feed = dict[str, Any]
@@ -67,6 +69,7 @@ class _Restarted:
     epochs: int = 0
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Any]:
+        """Return the batches of an epoch; a generator is closed with this one."""
         iterator = iter(self.batches)
         if iterator is self.batches and self.epochs:
             raise FeedError(
@@ -75,7 +78,15 @@ class _Restarted:
                 fix="Pass a list, a loader, or another iterable that restarts; or epochs=1.",
             )
         self.epochs += 1
-        return islice(iterator, start, None)
+        return _closed_with(iterator, start)
+
+
+def _closed_with(iterator: Iterator[Any], start: int) -> Generator[Any]:
+    try:
+        yield from islice(iterator, start, None)
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()
 
 
 def as_data_set(data: Any) -> DataSet:
@@ -86,6 +97,8 @@ def as_data_set(data: Any) -> DataSet:
     """
     if hasattr(data, "epoch"):
         return data
+    if is_grain_data(data):
+        return make_batches(data)
     if _holds_arrays(data) or is_data_frame(data) or not hasattr(data, "__iter__"):
         raise FeedError(
             f"expected a data set or an iterable of batches, got {_kind(data)}.",
@@ -226,15 +239,17 @@ def stream_batches(
     """Yield the batches of all epochs; each has its mark in `marks` before it is yielded."""
     for number in range(remaining.epoch, remaining.epochs):
         start = remaining.batch if number == remaining.epoch else 0
-        for mark, feed in _marked_batches(data, number, start, name_batch, remaining.limit):
-            marks.append(mark)
-            yield feed
+        located_batches = _located_batches(data, number, start, name_batch)
+        with closing(located_batches) as named:
+            for mark, feed in _marked_batches(named, data, number, start, remaining.limit):
+                marks.append(mark)
+                yield feed
 
 
 def _marked_batches(
-    data: DataSet, number: int, start: int, name_batch: Callable[[Any], Feed], limit: int | None
+    batches: Iterator[Feed], data: DataSet, number: int, start: int, limit: int | None
 ) -> Iterator[tuple[Mark, Feed]]:
-    batches, length = _located_batches(data, number, start, name_batch), length_of(data)
+    length = length_of(data)
     if length is None:
         most = None if limit is None else limit - start
         yield from _ended_batches(islice(batches, most), number, start)
@@ -256,25 +271,53 @@ def _marked_batches(
 def _ended_batches(
     batches: Iterator[Feed], number: int, start: int
 ) -> Iterator[tuple[Mark, Feed]]:
-    """Mark batches of unknown number: each is copied and held until the next one is known."""
-    held = None
-    for i, feed in enumerate(batches, start):
+    """Mark batches of unknown number: each is copied and held until the next one is known.
+
+    An error is raised after the batch that is held.
+    """
+    held: Feed | None = None
+    for i in count(start):
+        feed, error = _next_batch(batches)
         if held is not None:
-            yield Mark(number, i - 1, False), held
+            yield Mark(number, i - 1, feed is None and error is None), held
+        if error is not None:
+            raise error
+        if feed is None:
+            return _check_rest(number, start, i)
         held = {name: np.array(value) for name, value in feed.items()}
-    if held is not None:
-        yield Mark(number, i, True), held  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _next_batch(batches: Iterator[Feed]) -> tuple[Feed | None, Exception | None]:
+    """Return the next batch, `None` at the end, and the error in place of a batch."""
+    try:
+        return next(batches, None), None
+    except Exception as error:
+        return None, error
+
+
+def _check_rest(number: int, start: int, end: int) -> None:
+    if start == end:
+        raise FeedError(
+            f"the data ended after {start} batches, where it had more before.",
+            at=f"epoch {number + 1}",
+            fix="Resume with the data set that the checkpoint was written with.",
+        )
 
 
 def _located_batches(
     data: DataSet, number: int, start: int, name_batch: Callable[[Any], Feed]
-) -> Iterator[Feed]:
+) -> Generator[Feed]:
     """Yield the batches of an epoch by name; errors name the epoch and the batch."""
-    i = start
-    with _naming(lambda: place_of(number, i)):
-        for i, batch in enumerate(data.epoch(number, start), start):
-            yield name_batch(batch)
-            i += 1
+    i, batches = start, None
+    try:
+        with _naming(lambda: place_of(number, i)):
+            batches = data.epoch(number, start)
+            for i, batch in enumerate(batches, start):
+                yield name_batch(batch)
+                i += 1
+    finally:
+        if isinstance(batches, Generator):
+            batches.close()
     if i == 0:
         raise _no_batches(number)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -190,9 +191,9 @@ class Evaluation:
             FeedError: If there are no batches, or a batch does not fit the program.
         """
         fetch, position, results = list(self.measures.fetch.values()), Position(), None
-        with located(place):
+        with located(place), closing(self._feeds(data)) as feeds:
             child = self._child(scope)
-            for i, feed in enumerate(self._feeds(data), start=1):
+            for i, feed in enumerate(feeds, start=1):
                 with located(f"batch {i}"):
                     results = self.exe.evaluate(self.program, child, feed, fetch)
                 self.measures.add(position, results, row_count(feed))
@@ -209,7 +210,7 @@ class Evaluation:
             metric.reset(child)
         return child
 
-    def _feeds(self, data: Any) -> Iterable[Feed]:
+    def _feeds(self, data: Any) -> Generator[Feed]:
         names = DataNames.of(self.program, read_fetch(self.measures.fetch, self.program)[0])
         name_batch = partial(_evaluated_batch, names=names)
         marks = deque[Mark]()

@@ -9,6 +9,7 @@ from braces.fitting.evaluation import Evaluation, Measures
 from braces.fitting.history import History
 from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep, TrainingSteps
+from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 
 
@@ -112,6 +113,8 @@ class Fit:
             raise
         finally:
             walk.close()
+            if isinstance(self.validation, Batches):
+                self.validation.close()
             calls.on_end(self, error)
 
     def _start(self, calls: Calls) -> None:

@@ -4,6 +4,7 @@
      "rows": [{"epoch": 1, "step": 42, "loss": 0.7}, …],  the history
      "sums": {"loss": [81.5, 128.0]},                     of the current epoch
      "row": null,                                         of an epoch without validation yet
+     "state": null,                                       of the source of the data
      "run": {"data": {"rows": 1347, "seed": 0}, "seed": 0}}
 
 `epoch` and `batch` count from 0, and are those of the next step; at the end of an epoch `ended`
@@ -38,6 +39,7 @@ class Position:
         rows: The rows of the history.
         sums: Weighted sums of the current epoch, with the sum of their weights.
         row: The row of an ended epoch, without validation yet.
+        state: Where the source of the data stands before the batch; see `Batches.state`.
     """
 
     step: int = 0
@@ -47,6 +49,7 @@ class Position:
     rows: list[Row] = field(default_factory=list[Row])
     sums: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     row: Row | None = None
+    state: Any = None
 
     def advance(self, last: bool) -> None:
         """Count a step, of the last batch of its epoch or not."""
@@ -57,7 +60,7 @@ class Position:
     def begin_epoch(self) -> None:
         """Begin the next epoch."""
         self.epoch, self.batch, self.ended = self.epoch + 1, 0, False
-        self.sums, self.row = {}, None
+        self.sums, self.row, self.state = {}, None, None
 
     def as_json(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """Return the position as strict JSON."""
@@ -71,7 +74,8 @@ class Position:
             FileFormatError: If the record is damaged.
         """
         try:
-            known = {name: record[name] for name in Position.__dataclass_fields__}
+            names = [name for name in Position.__dataclass_fields__ if name != "state"]
+            known = {name: record[name] for name in names}
             rows, sums, row = known.pop("rows"), known.pop("sums"), known.pop("row")
             decoded = {name: _numbers(values) for name, values in sums.items()}
             return Position(
@@ -79,6 +83,7 @@ class Position:
                 rows=list(map(_decoded, rows)),
                 sums=decoded,
                 row=None if row is None else _decoded(row),
+                state=record.get("state"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(

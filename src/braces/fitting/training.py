@@ -27,6 +27,7 @@ from braces.fitting.data_sets import (
 )
 from braces.fitting.position import Position, check_same_run, check_same_variables
 from braces.keywords import hint_keywords
+from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.runtime.devices.process_agreement import agree, process_count, process_index
 from braces.runtime.executor import Executor
@@ -172,6 +173,8 @@ class TrainingSteps:
         assert self._checkpoints is not None
         self._checkpoints.restore(self.scope, layout=self.exe.layout)
         self.position, self.resumed = position, position.step
+        if position.state is not None and isinstance(self.data, Batches):
+            self.data.load_state(position.state)
 
     def _state(self) -> tuple[Any, ...]:
         at = self.position
@@ -185,9 +188,17 @@ class TrainingSteps:
         """
         if self._checkpoints is not None and self._state() != self._saved:
             with self._writing():
+                self._note_state()
                 position = self.position.as_json(self._run)
                 self._checkpoints.save(self.scope, self.position.step, position)
             self._saved = self._state()
+
+    def _note_state(self) -> None:
+        """Add the state of the data to the position; processes of a job have their own."""
+        at = self.position
+        if isinstance(self.data, Batches) and process_count() == 1:
+            within = at.batch and not at.ended
+            at.state = self.data.state(at.epoch, at.batch) if within else None
 
     def wait(self) -> None:
         """Wait until the last checkpoint is written.
@@ -233,6 +244,9 @@ class TrainingSteps:
         except BaseException as error:
             self.save_at_end(error)
             raise
+        finally:
+            if isinstance(self.data, Batches):
+                self.data.close()
         self.save_at_end()
 
     def _finish(self, mark: Mark) -> None:

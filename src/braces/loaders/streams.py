@@ -42,7 +42,7 @@ class Stacking:
     drop_last: bool = False
     pad_last: bool = False
 
-    def batches(self, rows: Iterator[Any]) -> Iterator[Any]:
+    def batches(self, rows: Iterator[Any]) -> Generator[Any]:
         """Yield the batches of rows."""
         if not self.batch_size:
             yield from rows
@@ -141,11 +141,16 @@ class StreamBatches(Batches):
                     batch = next(batches, _END)
                 if batch is _END:
                     return _check_count(i, start, number)
+                self._passed(rows, number, i + 1)
                 if i >= start:
                     yield self._ready(check, batch, number, i)
         finally:
+            batches.close()
             if isinstance(rows, Generator) or is_grain_data(rows):
                 cast("Any", rows).close()
+
+    def _passed(self, rows: Iterator[Any], number: int, following: int) -> None:
+        """Accept that the batches of an epoch before a number were read."""
 
     def _ready(self, check: BatchCheck, batch: Any, number: int, i: int) -> Any:
         stream, place = self._stream, batch_place(i, number)

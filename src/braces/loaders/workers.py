@@ -14,6 +14,7 @@ from braces.errors import FeedError
 from braces.lazy import grain
 from braces.loaders.core.batch_checks import plain_array
 from braces.loaders.rows.row_batches import BatchReader, Recipe
+from braces.runtime.prefetch import end_producers
 
 AHEAD = 4
 """The number of batches that each worker reads ahead."""
@@ -52,12 +53,15 @@ class WorkerPool:
     Args:
         recipe: The data set.
         workers: The number of processes.
+
+    Attributes:
+        following: The number of the batch that comes next; -1 without processes.
     """
 
     def __init__(self, recipe: Recipe, workers: int) -> None:
         self._recipe = recipe
         self._workers = workers
-        self._next = -1
+        self.following = -1
         self._batches: Iterator[Any] = iter(())
         self._end: Callable[[], Any] = lambda: None
 
@@ -67,16 +71,16 @@ class WorkerPool:
         Raises:
             FeedError: If a worker process ended, or could not start.
         """
-        if index != self._next:
+        if index != self.following:
             self._start(index)
-        self._next = -1
+        self.following = -1
         try:
             with worker_errors():
                 batch = _with_own_arrays(next(self._batches))
         except BaseException:
             self.close()
             raise
-        self._next = index + 1
+        self.following = index + 1
         return batch
 
     def _start(self, index: int) -> None:
@@ -90,13 +94,12 @@ class WorkerPool:
         with worker_errors():
             self._batches = iter(source.to_iter_dataset(read).mp_prefetch(options))
         self._end = finalize(self, _close_iterator, self._batches)
-        _end_with_process()
-        _POOLS.add(self)
+        close_at_exit(self)
 
     def close(self) -> None:
         """End the processes; reading starts new ones."""
         self._end()
-        self._batches, self._next = iter(()), -1
+        self._batches, self.following = iter(()), -1
 
 
 def prepare_grain() -> None:
@@ -138,17 +141,29 @@ def _with_own_arrays(batch: Any) -> Any:
     return batch
 
 
-_POOLS = WeakSet[WorkerPool]()
-"""The pools that may have processes."""
+_OPEN = WeakSet[Any]()
+"""Pools and iterators of grain that may have processes."""
+
+
+def close_at_exit(closable: Any) -> None:
+    """Close a pool or an iterator of grain when Python ends.
+
+    That happens before multiprocessing ends the processes.
+    """
+    _OPEN.add(closable)
+    _end_with_process()
 
 
 @cache
 def _end_with_process() -> None:
-    """Close all pools when Python ends, before multiprocessing ends their processes.
+    """Register the end; the function that is registered last is called first."""
+    atexit.register(_close_all)
 
-    The last function that is registered is called first, so this one is registered late.
-    """
-    atexit.register(lambda: [pool.close() for pool in [*_POOLS]])
+
+def _close_all() -> None:
+    end_producers()
+    for closable in [*_OPEN]:
+        closable.close()
 
 
 def _close_iterator(batches: Any) -> None:

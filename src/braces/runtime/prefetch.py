@@ -167,10 +167,12 @@ def _produce_feeds(
 ) -> None:
     """Body of the producer thread; holds no reference to the consumer."""
     try:
-        while shelf.wants_more():
-            shelf.put(ready(next(batches)))
-        if isinstance(batches, Generator):
-            batches.close()
+        try:
+            while shelf.wants_more():
+                shelf.put(ready(next(batches)))
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
     except BaseException as error:  # any exception is raised in the consumer
         shelf.end(error)
 

@@ -52,6 +52,17 @@ class Batches(ABC):
         equal fingerprints. The number of processes of a job is not part of it.
         """
 
+    def state(self, epoch: int, batch: int) -> Any:
+        """Return where the source stands before a batch, as plain JSON; `None` if unknown.
+
+        A position has it besides its two numbers, so that `load_state` spares reading the
+        batches before it.
+        """
+        return None
+
+    def load_state(self, state: Any) -> None:  # noqa: B027 - most data sets have no state
+        """Accept a state, for a later `epoch` with the numbers that the state was taken for."""
+
     def close(self) -> None:  # noqa: B027 - most data sets have nothing to end
         """End the worker processes, if there are any; a further epoch starts new ones."""
 

@@ -86,7 +86,13 @@ def _shorten(batch: dict[str, Any], length: int, pads: Pads) -> None:
 
 
 class ReadAhead(Protocol):
-    """Worker processes that read batches by their numbers, counted over all epochs."""
+    """Worker processes that read batches by their numbers, counted over all epochs.
+
+    Attributes:
+        following: The number of the batch that comes next.
+    """
+
+    following: int
 
     def batch(self, index: int) -> Any:
         """Return a batch."""
@@ -108,7 +114,8 @@ class RowBatches(Batches):
     ) -> None:
         self._recipe = recipe
         self._start_workers = start_workers
-        self._workers = None if start_workers is None else start_workers(recipe)
+        self._pools = list[ReadAhead]()
+        self._idle = list[ReadAhead]()
         self.names = self._names() if recipe.named else None
         self.rows = recipe.table.rows
 
@@ -121,10 +128,22 @@ class RowBatches(Batches):
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Any]:  # noqa: D102 - inherited
         check_position(number, start, len(self))
-        return self._produce(number, start)
+        if self._start_workers is None:
+            return self._read_batches(self._recipe.reader(number), number, start)
+        return self._read_from_workers(self._start_workers, number, start)
 
-    def _produce(self, number: int, start: int) -> Iterator[Any]:
-        read, recipe = self._reader(number), self._recipe
+    def _read_from_workers(
+        self, start_workers: Callable[[Recipe], ReadAhead], number: int, start: int
+    ) -> Iterator[Any]:
+        first = number * len(self)
+        pool = self._idle_pool(start_workers, first + start)
+        try:
+            yield from self._read_batches(lambda i: pool.batch(first + i), number, start)
+        finally:
+            self._idle.append(pool)
+
+    def _read_batches(self, read: BatchReader, number: int, start: int) -> Iterator[Any]:
+        recipe = self._recipe
         if recipe.transform is None:
             for i in range(start, len(self)):
                 yield read(i)
@@ -133,15 +152,19 @@ class RowBatches(Batches):
             for i in range(start, len(self)):
                 yield check.batch(read(i), batch_place(i, number))
 
-    def _reader(self, number: int) -> BatchReader:
-        workers, first = self._workers, number * len(self)
-        if workers is None:
-            return self._recipe.reader(number)
-        return lambda i: workers.batch(first + i)
+    def _idle_pool(self, start_workers: Callable[[Recipe], ReadAhead], index: int) -> ReadAhead:
+        """Return idle workers, preferably those at this batch."""
+        places = [pool.following for pool in self._idle]
+        try:
+            return self._idle.pop(places.index(index) if index in places else -1)
+        except IndexError:
+            pool = start_workers(self._recipe)
+            self._pools.append(pool)
+            return pool
 
     def close(self) -> None:  # noqa: D102 - inherited
-        if self._workers is not None:
-            self._workers.close()
+        for pool in self._pools:
+            pool.close()
 
     def named(self, names: Sequence[str]) -> RowBatches:  # noqa: D102 - inherited
         recipe = self._recipe
