@@ -31,9 +31,11 @@ from braces.exchange.onnx.reader.file.external_data import load_external_data
 from braces.exchange.onnx.reader.files import admit, load
 from braces.exchange.onnx.reader.graph import function_bodies
 from braces.exchange.onnx.reader.graph.call_counting import TooManyNodes
-from braces.exchange.onnx.reader.graph.node import GraphScope
+from braces.exchange.onnx.reader.graph.node import GraphScope, Rule
 from braces.exchange.onnx.reader.graph.sequences import is_list, stack_list
 from braces.exchange.onnx.reader.reader import NeedsValue, OnnxReader
+from braces.exchange.onnx.reader.rules import RULES
+from braces.exchange.onnx.reader.user_rules import UserRule, read_rules
 from braces.exchange.onnx.types import axes_of
 from braces.extend.building import Builder, Var, data, with_user_line
 from braces.extend.programs import Program
@@ -47,6 +49,7 @@ def from_onnx(
     inputs: Examples | None = None,
     *,
     constants: Mapping[str, Any] | None = None,
+    rules: Mapping[str, UserRule] | None = None,
 ) -> tuple[Program, dict[str, Array]]:
     """Convert an ONNX model to a program, and return the values of its parameters.
 
@@ -65,6 +68,10 @@ def from_onnx(
         constants: Values by the names of inputs that become constants instead of feeds. An `If`
             whose condition is then known has one branch in the program. The types of the other
             one need not fit.
+        rules: Functions by operator, as `"Scale"` or `"my.domain.Scale"`, for operators without
+            a conversion rule, or in place of it. A function gets the inputs of a node as
+            variables, `None` for an omitted one, and its attributes as keywords. It returns
+            the output, or a tuple of them.
 
     A training step that `br.to_onnx` wrote with `updates=True` remains a training step: a run
     gives the next values of the updated variables.
@@ -76,7 +83,8 @@ def from_onnx(
     Raises:
         FileFormatError: If the file is not a model.
         ProgramError: If the model has unsupported nodes (the message lists all of them), or
-            there are more examples than inputs; or an input is both a constant and an example.
+            there are more examples than inputs; or an input is both a constant and an example;
+            or `rules` is not a dict of functions.
         FeedError: If an example or a constant cannot be converted to the dtype of its input.
         ShapeError: If the rank of an example or a constant differs from that of its input.
         UnknownNameError: If the model has no input or no size of a given name.
@@ -104,10 +112,12 @@ def from_onnx(
     _check_sizes(proto.graph, sizes or {})
     load_external_data(proto, folder)
     fixed = _read_constants(proto.graph, constants, examples)
-    blocks = bool(proto.functions)
+    blocks, own = bool(proto.functions), read_rules(rules)
     while True:
         try:
-            return _read_model(proto, file, versions, sizes or {}, examples, fixed, blocks)
+            return _read_model(
+                proto, file, versions, sizes or {}, examples, fixed, blocks, {**RULES, **own}
+            )
         except NeedsValue as needed:
             fixed.update((name, examples[name]) for name in needed.names)
         except ProgramError as error:
@@ -126,6 +136,7 @@ def _read_model(
     examples: Mapping[str, Any],
     fixed: Mapping[str, Any],
     blocks: bool,
+    rules: Mapping[str, Rule],
 ) -> tuple[Program, dict[str, Array]]:
     """Build the program of a model with the `fixed` inputs as constants.
 
@@ -135,7 +146,13 @@ def _read_model(
     unused_examples = examples.keys() - fixed.keys()
     updates = _updates(proto, file)
     reader = OnnxReader(
-        program, file, function_bodies.own_functions(proto), unused_examples, updates, blocks
+        program,
+        file,
+        function_bodies.own_functions(proto),
+        rules,
+        unused_examples,
+        updates,
+        blocks,
     )
     names = GraphScope(reader, versions)
     reader.admit(proto.graph.node)

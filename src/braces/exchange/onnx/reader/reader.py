@@ -44,7 +44,6 @@ from braces.exchange.onnx.reader.graph.node import (
     read_by,
 )
 from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
-from braces.exchange.onnx.reader.rules import RULES
 from braces.extend.building import Builder, SymbolTable, Var
 from braces.extend.constructs import build_plain_block
 from braces.extend.programs import PARAMETER, STATE, Source
@@ -55,6 +54,7 @@ MOST_NODES = 1 << 17
 """The largest number of nodes of a model after its functions are expanded."""
 ADVICE = {"ImageDecoder": "Decode images before the model, and feed their pixels."}
 """The advice for operators that will not be supported."""
+OTHER_ADVICE = "Pass a function that builds it: from_onnx(model, rules={operator: function})."
 LONGEST_CHAIN = 200
 """The longest chain of nodes that constant folding follows."""
 
@@ -75,6 +75,7 @@ class OnnxReader:
         program: The program that is built.
         file: The name of the model in messages.
         functions: The functions that the model defines, by domain, name and overload.
+        rules: The conversion rules, by operator.
         examples: The names of inputs with example values.
         updates: The outputs that are the next values of initializers, by the names of these.
         blocks: Whether functions of the model become plain blocks, or are inlined.
@@ -89,6 +90,7 @@ class OnnxReader:
     program: Builder
     file: str
     functions: Mapping[function_bodies.FunctionId, Any]
+    rules: Mapping[str, Rule]
     examples: Collection[str]
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
     blocks: bool = True
@@ -192,13 +194,13 @@ class OnnxReader:
                 function_bodies.call_node(names, proto, function), function
             )
         node = OnnxNode.of(names, proto)
-        if node.type not in RULES and not function_bodies.has_body(proto, node.version):
-            node.refuse("unsupported operator", ADVICE.get(node.type))
+        rule = self.rules.get(node.type)
+        if rule is None and not function_bodies.has_body(proto, node.version):
+            node.refuse("unsupported operator", ADVICE.get(node.type, OTHER_ADVICE))
         operands = [names.value(name) if name else None for name in proto.input]
         constants = self._folded(node, operands, weights=False)
         if constants:
             return constants
-        rule = RULES.get(node.type)
         return self._by_body(node) if rule is None else self._by_rule(node, rule)
 
     def _by_body(self, node: OnnxNode) -> Sequence[Value]:
