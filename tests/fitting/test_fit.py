@@ -218,6 +218,35 @@ def test_an_infinite_loss_survives_a_resume(tmp_path: Path) -> None:
     assert row["val_loss"] == np.inf
 
 
+def test_a_history_of_several_megabytes_survives_a_resume(tmp_path: Path) -> None:
+    class Verbose(br.Callback):
+        def on_epoch(self, run: Any, row: Any) -> None:
+            row["curve"] = [float(i) / 7 for i in range(50_000)]
+
+    fit(tmp_path, epochs=3, callbacks=[Verbose()])
+    (path,) = (p for p in tmp_path.iterdir() if "21" in p.name)
+    assert path.stat().st_size > 2 << 20
+    run = fit(tmp_path, epochs=4)
+    assert run.resumed == 3 * STEPS
+    assert len(run.history["curve"][2]) == 50_000
+    assert run.history["curve"][2][3] == 3 / 7
+
+
+def test_a_history_beyond_the_limit_is_an_error_with_the_last_checkpoint_intact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("braces.storage.checkpoint.LARGEST_HISTORY", 2_000_000)
+
+    class Verbose(br.Callback):
+        def on_epoch(self, run: Any, row: Any) -> None:
+            row["curve"] = [0.5] * 300_000
+
+    with pytest.raises(br.DTypeError, match="expected at most 2000000") as caught:
+        fit(tmp_path, epochs=3, callbacks=[Verbose()])
+    assert "Measure fewer or smaller arrays" in str(caught.value)
+    assert br.Checkpoint(tmp_path).steps == [STEPS]
+
+
 # ---- callbacks ----
 
 

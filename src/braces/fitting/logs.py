@@ -1,6 +1,7 @@
 """Log files of a training: JSON lines, CSV and event files of TensorBoard.
 
-After a resume, rows beyond the restored checkpoint are removed, so that no step occurs twice.
+After a resume, rows beyond the restored checkpoint are removed, so that no step occurs twice,
+and rows of epochs that could not be written, as on a full disk, are added.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from braces.errors import ProgramError
 from braces.fitting.callbacks import Callback
 from braces.fitting.evaluation import plain_number
 from braces.fitting.fit_run import Fit
+from braces.fitting.log_writes import append, replace
 from braces.fitting.position import Row
 from braces.fitting.tensorboard import EventFile
 from braces.fitting.training import TrainingStep
 from braces.storage.checkpoint_arguments import optional_count
 
 _COUNTS = ("epoch", "step")
+_STEP_TAG = "step/"
 
 
 class LogFile(Callback):
@@ -36,7 +39,10 @@ class LogFile(Callback):
 
     def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.truncate(len(run.history), run.step)
+        written = self.truncate(len(run.history), run.step)
+        for row in run.history.rows:
+            if row["step"] not in written:
+                self.write_epoch(row)
 
     def on_step(self, run: Fit, step: TrainingStep) -> None:  # noqa: D102 - inherited
         if step.number % self.every == 0:
@@ -47,8 +53,8 @@ class LogFile(Callback):
     def on_epoch(self, run: Fit, row: Row) -> None:  # noqa: D102 - inherited
         self.write_epoch(row)
 
-    def truncate(self, epochs: int, step: int) -> None:
-        """Remove the rows after an epoch and after a step."""
+    def truncate(self, epochs: int, step: int) -> set[int]:
+        """Remove the rows after an epoch and after a step; return the last steps of epochs."""
         raise NotImplementedError
 
     def write_epoch(self, row: Row) -> None:
@@ -63,17 +69,17 @@ class LogFile(Callback):
 class JsonLines(LogFile):
     """JSON lines: rows of epochs have `epoch`, rows of steps do not."""
 
-    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
-        lines = [
-            line
+    def truncate(self, epochs: int, step: int) -> set[int]:  # noqa: D102 - inherited
+        kept = [
+            (line, row)
             for line, row in _json_rows(self.path)
             if (row["epoch"] <= epochs if "epoch" in row else row.get("step", 0) <= step)
         ]
-        _replace(self.path, "".join(lines))
+        replace(self.path, "".join(line for line, _ in kept).encode())
+        return {row.get("step", 0) for _, row in kept if "epoch" in row}
 
     def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
-        with open(self.path, "a", encoding="utf-8") as file:
-            print(json.dumps(row), file=file)
+        append(self.path, f"{json.dumps(row)}\n".encode())
 
     write_step = write_epoch
 
@@ -97,32 +103,30 @@ class CsvFile(LogFile):
         self._columns = [*_COUNTS, *run.names]
         super().on_start(run)
 
-    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
+    def truncate(self, epochs: int, step: int) -> set[int]:  # noqa: D102 - inherited
         rows = list[dict[str, str]]()
         if self.path.exists() and epochs:
             with open(self.path, encoding="utf-8", newline="") as file:
                 rows = [r for r in csv.DictReader(file) if _epoch_of(r) <= epochs]
-        _replace(self.path, "")
-        self._write(",".join(self._columns) + "\n")
-        for row in rows:
-            self.write_epoch(row)
+        lines = [",".join(self._columns) + "\n", *map(self._line, rows)]
+        replace(self.path, "".join(lines).encode())
+        return {int(row["step"]) for row in rows}
 
     def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
-        values = (row.get(name, "") for name in self._columns)
-        self._write(
-            ",".join("" if isinstance(value, list) else str(value) for value in values) + "\n"
-        )
+        append(self.path, self._line(row).encode())
 
     def write_step(self, row: Row) -> None:
         """Rows of single steps are not written."""
 
-    def _write(self, line: str) -> None:
-        with open(self.path, "a", encoding="utf-8", newline="") as file:
-            file.write(line)
+    def _line(self, row: Row) -> str:
+        values = (row.get(name, "") for name in self._columns)
+        return ",".join("" if isinstance(v, list) else str(v) for v in values) + "\n"
 
 
 def _epoch_of(row: dict[str, str]) -> float:
+    """Return the epoch of a row, infinity for a part of a row."""
     try:
+        int(row["step"])
         return float(row["epoch"])
     except (KeyError, TypeError, ValueError):
         return float("inf")
@@ -136,14 +140,15 @@ class TensorBoard(LogFile):
         self._file = EventFile(self.path)
         super().on_start(run)
 
-    def truncate(self, epochs: int, step: int) -> None:  # noqa: D102 - inherited
-        self._file.truncate(step)
+    def truncate(self, epochs: int, step: int) -> set[int]:  # noqa: D102 - inherited
+        kept = self._file.truncate(step)
+        return {number for number, event in kept if _STEP_TAG.encode() not in event}
 
     def write_epoch(self, row: Row) -> None:  # noqa: D102 - inherited
         self._add("", row)
 
     def write_step(self, row: Row) -> None:  # noqa: D102 - inherited
-        self._add("step/", row)
+        self._add(_STEP_TAG, row)
 
     def _add(self, prefix: str, row: Row) -> None:
         numbers = {
@@ -152,13 +157,6 @@ class TensorBoard(LogFile):
             if name not in _COUNTS and not isinstance(value, list)
         }
         self._file.add(row["step"], numbers)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace a file atomically."""
-    new = path.with_name(path.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
 
 
 def log_file(path: str | os.PathLike[str], every: int | None = None) -> LogFile:

@@ -8,12 +8,13 @@ bytes  := Event{1: wall time f64, 2: step varint, 3: "brain.Event:2" (first reco
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from braces.fitting.log_writes import append, replace
 
 _POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8
 _U32 = 0xFFFFFFFF
@@ -130,19 +131,20 @@ class EventFile:
         own = sorted(folder.glob(f"events.out.tfevents.*.{_MARK}"))
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{_MARK}"
         self.path = own[-1] if own else folder / name
-        self._position = 0
 
-    def truncate(self, step: int) -> None:
-        """Remove the events after a step; write the version if there are none."""
+    def truncate(self, step: int) -> list[tuple[int, bytes]]:
+        """Remove the events after a step; return the step and the content of the others.
+
+        The version is written if there are none.
+        """
         content = self.path.read_bytes() if self.path.exists() else b""
-        kept = [record for record, event in _records(content) if _step_of(event) <= step]
+        kept = [(r, event) for r, event in _records(content) if _step_of(event) <= step]
         if not kept or not step:
-            kept = [_record(_event(0, _tagged(3, _BYTES, b"brain.Event:2")))]
-        new = self.path.with_name(self.path.name + ".new")
-        new.write_bytes(b"".join(kept))
-        os.replace(new, self.path)
+            first = _event(0, _tagged(3, _BYTES, b"brain.Event:2"))
+            kept = [(_record(first), first)]
+        replace(self.path, b"".join(record for record, _ in kept))
+        return [(_step_of(event), event) for _, event in kept]
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """Append the scalars of a step."""
-        with open(self.path, "ab") as file:
-            file.write(_record(_event(step, _scalars(values))))
+        append(self.path, _record(_event(step, _scalars(values))))

@@ -33,7 +33,12 @@ from braces.runtime.devices.process_agreement import agree, process_count, proce
 from braces.runtime.executor import Executor
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
-from braces.storage.checkpoint import Checkpoint, read_checkpoint_info, remove_checkpoints
+from braces.storage.checkpoint import (
+    Checkpoint,
+    checkpoints_of_training,
+    read_checkpoint_info,
+    remove_checkpoints,
+)
 from braces.storage.checkpoint_arguments import optional_count
 
 
@@ -345,7 +350,7 @@ def _open_folder(options: TrainingOptions) -> Checkpoint | None:
     """Return the checkpoints of a folder, emptied if the run is a fresh one."""
     if options.folder is None:
         return None
-    checkpoints = Checkpoint(options.folder, keep=options.keep)
+    checkpoints = checkpoints_of_training(options.folder, options.keep)
     if options.fresh:
         if process_index() == 0:
             remove_checkpoints(Path(options.folder))

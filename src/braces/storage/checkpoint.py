@@ -30,6 +30,8 @@ from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
 from braces.storage.background_write import BackgroundWrite
 from braces.storage.checkpoint_arguments import (
+    LARGEST_HISTORY,
+    LARGEST_POSITION,
     checked_position,
     checked_step,
     optional_count,
@@ -42,6 +44,7 @@ from braces.storage.parameters import (
 )
 from braces.storage.shard_plan import ShardPlan
 from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
+from braces.storage.stored_position import read_position, stored_position
 from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
 
 FORMAT = "braces.checkpoint"
@@ -115,6 +118,7 @@ class Checkpoint:
         self.keep = optional_count(keep, "keep")
         self.keep_every = optional_count(keep_every, "keep_every")
         self._writing: BackgroundWrite | None = None
+        self._largest_position = LARGEST_POSITION
         os.makedirs(self.folder, exist_ok=True)
 
     def __repr__(self) -> str:
@@ -215,7 +219,7 @@ class Checkpoint:
                 given=f"step {step}, folder {self.folder}",
                 fix="Continue from the newest, remove the later ones, or use another folder.",
             )
-        position = checked_position(data_position)
+        position = checked_position(data_position, self._largest_position)
         record = {"step": step, "data_position": position}
         if process_count() > 1:
             return functools.partial(
@@ -231,7 +235,8 @@ class Checkpoint:
                 self._write({}, {**record, "parts": parts})
 
     def _write(self, arrays: Mapping[str, Array], record: Mapping[str, Any]) -> None:
-        write_tensors(self._path(record["step"]), arrays, FORMAT, **record)
+        stored, position = stored_position(record)
+        write_tensors(self._path(record["step"]), {**arrays, **position}, FORMAT, **stored)
         for old in self._superseded():
             old.unlink(missing_ok=True)
         remove_abandoned(self.folder, _find_checkpoints(self.folder))
@@ -248,6 +253,13 @@ class Checkpoint:
             for step, path in checkpoints.items()
             if step not in newest and step % keep_interval
         ]
+
+
+def checkpoints_of_training(folder: str | os.PathLike[str], keep: int | None) -> Checkpoint:
+    """Return the checkpoints of a training, whose positions have a history."""
+    checkpoints = Checkpoint(folder, keep=keep)
+    checkpoints._largest_position = LARGEST_HISTORY
+    return checkpoints
 
 
 @hint_keywords
@@ -357,7 +369,7 @@ def _read_info(file: TensorFile) -> CheckpointInfo:
     stored = file.record.get("step")
     if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
         raise FileFormatError("the checkpoint has no valid step.")
-    return CheckpointInfo(stored, file.record.get("data_position"))
+    return CheckpointInfo(stored, read_position(file))
 
 
 def _intact_advice(checkpoints: dict[int, Path], damaged: int) -> str:

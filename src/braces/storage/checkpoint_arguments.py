@@ -11,6 +11,8 @@ from braces.ir.limits import LARGEST_INT
 
 LARGEST_POSITION = 1 << 20
 """The largest number of bytes of a data position as JSON."""
+LARGEST_HISTORY = 1 << 28
+"""The same for the position of a training, which has its history."""
 
 
 def optional_count(number: int | None, name: str) -> int | None:
@@ -41,7 +43,7 @@ def checked_step(step: Any) -> int:
     return number
 
 
-def checked_position(position: Any) -> Any:
+def checked_position(position: Any, largest: int = LARGEST_POSITION) -> Any:
     """Return a deep copy of a data position.
 
     Raises:
@@ -57,10 +59,13 @@ def checked_position(position: Any) -> Any:
             fix="Use None, bool, int, float, str, and lists and dicts of them, such as "
             "rng.bit_generator.state.",
         ) from None
-    if len(text) > LARGEST_POSITION:
+    if len(text) > largest:
+        history = "Measure fewer or smaller arrays: the position has the history of the epochs."
         raise DTypeError(
-            f"data_position has {len(text)} bytes; expected at most {LARGEST_POSITION}.",
-            fix="Save the position in the data, not the data.",
+            f"data_position has {len(text)} bytes; expected at most {largest}.",
+            fix="Save the position in the data, not the data."
+            if largest == LARGEST_POSITION
+            else history,
         )
     return json.loads(text)
 

@@ -81,6 +81,39 @@ def test_other_data_positions_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_long_position_is_an_array_of_the_file(scope: br.Scope, tmp_path: Path) -> None:
+    position = {"rows": list(range(40_000)), "text": "ü"}
+    for step in (1, 2):
+        save_checkpoint(scope, tmp_path, step, position)
+    path = tmp_path / "step-000000000002.safetensors"
+    assert int.from_bytes(path.read_bytes()[:8], "little") < 10_000
+    other = br.Scope()
+    assert load_checkpoint(other, tmp_path).data_position == position
+    assert set(other.state_dict()) == set(scope.state_dict())
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {},
+        {"__braces__position": np.zeros(3, np.float32)},
+        {"__braces__position": np.zeros((2, 2), np.uint8)},
+        {"__braces__position": np.zeros(9, np.uint8)},
+        {"__braces__position": np.frombuffer(b"[" * 100_000, np.uint8)},
+    ],
+)
+def test_a_damaged_long_position_is_refused(
+    arrays: dict[str, Any], scope: br.Scope, tmp_path: Path
+) -> None:
+    save_checkpoint(scope, tmp_path, 1)
+    renamed = {f"__braces__/{n[10:]}": a for n, a in arrays.items()}
+    path = tmp_path / "step-000000000002.safetensors"
+    write_tensors(path, renamed, "braces.checkpoint", step=2, position_array=True)
+    with pytest.raises(br.FileFormatError, match="invalid position") as caught:
+        load_checkpoint(br.Scope(), tmp_path)
+    assert "Intact checkpoints have the steps 1" in str(caught.value)
+
+
 @pytest.mark.parametrize("step", [-1, 1.5, "1", None, True, 2**63])
 def test_a_step_is_a_number(step: Any, scope: br.Scope, tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="invalid step"):
