@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 OPTIONAL = (
-    "flax", "grain", "matplotlib", "onnx", "onnxruntime", "pandas", "pyarrow", "ray", "torch",
+    "flax", "grain", "keras", "matplotlib", "onnx", "onnxruntime", "pandas", "pyarrow", "ray",
+    "torch",
 )  # fmt: skip
 """Packages whose blocks are passed over where they are not installed."""
 PROGRAM = "train.py"
