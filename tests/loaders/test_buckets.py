@@ -154,3 +154,11 @@ def test_a_masked_loss_of_buckets_runs_with_few_executables() -> None:
     exe, scope = br.Executor(), br.Scope()
     sums = [exe.run(prog, scope, batch, fetch=total) for batch in data]
     assert int(sum(sums)) == int((LENGTHS * (LENGTHS + 1) // 2).sum())
+
+
+def test_a_transform_may_read_batches_of_several_sizes() -> None:
+    words = [np.arange(length) for length in (1, 2, 5, 6)]
+    data = br.batches(
+        {"word": words}, 2, bucket_by="word", sizes=(2, 8), transform=lambda batch: batch
+    )
+    assert sorted(batch["word"].shape for batch in data) == [(2, 2), (2, 8)]

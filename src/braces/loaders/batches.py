@@ -73,7 +73,8 @@ def batches(
         pad: The fill value of padded sequences, or a dict of them by name; by default 0.
         transform: A function of a batch, or of a batch and a NumPy generator, that returns the
             batch to be used. The generator follows from seed and position.
-        varying: Whether batches of user code may differ in the sizes of further axes.
+        varying: Whether batches of user code may differ in the sizes of further axes; those of
+            padded sequences always may.
         workers: The number of processes that read and transform batches of rows, for a
             `transform` that takes longer than a step; by default none. Needs the extra `data`.
         process: The number of this process; by default that of the running job. Each process
@@ -145,7 +146,8 @@ def _rows(table: RowTable, named: bool, options: Options) -> RowBatches:
     pads = checked_pads(options.pad, table)
     plan = _plan(table, order, options)
     part = BatchPart(process, count, size if options.pad_last else 0)
-    recipe = Recipe(table, order, plan, part, pads, named, options.transform, options.varying)
+    varying = options.varying or bool(ragged_names(table))  # padded to several sizes
+    recipe = Recipe(table, order, plan, part, pads, named, options.transform, varying)
     workers = options.workers
     if not workers:
         return RowBatches(recipe)
