@@ -197,6 +197,7 @@ from braces.program import (
 )
 from braces.runtime.executor import Executor as Executor
 from braces.scope import Scope as Scope
+from braces.serving.server import create_inference_app as create_inference_app, serve as serve
 from braces.storage.checkpoint import (
     Checkpoint as Checkpoint,
     load_checkpoint as load_checkpoint,

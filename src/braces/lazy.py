@@ -61,6 +61,13 @@ starlette_applications: Any = LazyModule("starlette.applications", extra="debug"
 starlette_responses: Any = LazyModule("starlette.responses", extra="debug")
 starlette_routing: Any = LazyModule("starlette.routing", extra="debug")
 uvicorn: Any = LazyModule("uvicorn", extra="debug")
+serve_applications: Any = LazyModule("starlette.applications", extra="serve")
+serve_exceptions: Any = LazyModule("starlette.exceptions", extra="serve")
+serve_responses: Any = LazyModule("starlette.responses", extra="serve")
+serve_routing: Any = LazyModule("starlette.routing", extra="serve")
+serve_uvicorn: Any = LazyModule("uvicorn", extra="serve")
+serve_h11: Any = LazyModule("uvicorn.protocols.http.h11_impl", extra="serve")
+serve_httptools: Any = LazyModule("uvicorn.protocols.http.httptools_impl", extra="serve")
 sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="scikit-learn")
 
 if TYPE_CHECKING:

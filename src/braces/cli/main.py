@@ -26,6 +26,7 @@ from braces.cli.commands import (
     plan,
     prune,
     run,
+    serve,
     show,
     worker,
 )
@@ -50,6 +51,7 @@ _COMMANDS: tuple[Command, ...] = (
     convert.COMMAND,
     ops.COMMAND,
     cache.COMMAND,
+    serve.COMMAND,
     worker.COMMAND,
 )
 COMMANDS = (*_COMMANDS, completion.make_completion_command(_COMMANDS))

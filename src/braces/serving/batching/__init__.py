@@ -1,0 +1,1 @@
+"""Dynamic batching: requests joined along the batch axis into few sizes."""

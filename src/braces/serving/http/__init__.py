@@ -1,0 +1,1 @@
+"""The application of the server: routes, limits, access control, metrics."""

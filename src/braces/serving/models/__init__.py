@@ -1,0 +1,1 @@
+"""Served models: files and versions, signatures, batch axis, compiled sizes."""
