@@ -22,7 +22,7 @@ COLOURS = ("#3584c9", "#e0741b", "#2e9f6b", "#a067c9", "#c94f5c")
 
 SHADES = 8
 """The number of steps from black to white in a grid of images."""
-WIDTH, HEIGHT, LEFT, BELOW, RIGHT = 400, 230, 46, 38, 10
+WIDTH, HEIGHT, LEFT, BELOW, RIGHT = 400, 230, 46, 38, 16
 
 
 def line_chart(
@@ -40,18 +40,20 @@ def line_chart(
         x: The title of the horizontal axis.
         y: The title of the vertical axis.
         log: Whether the vertical axis is logarithmic.
-        points: Names of curves that are drawn as points.
+        points: Names of curves that are drawn as points, in the colours of the first lines.
     """
     pairs = {name: _as_pair(values) for name, values in curves.items()}
     across = _Axis.of([at for at, _ in pairs.values()], LEFT, WIDTH - RIGHT, log=False)
     top = 12 + 16 * (len(pairs) > 1)
     up = _Axis.of([values for _, values in pairs.values()], HEIGHT - BELOW, top, log=log)
     parts = [_grid(across, up, x, y)]
-    for colour, (name, (at, values)) in zip(COLOURS, pairs.items(), strict=False):
+    lines = [name for name in pairs if name not in points]
+    colours = dict(zip(lines, COLOURS, strict=False)) | dict(zip(points, COLOURS, strict=False))
+    for name, (at, values) in pairs.items():
         draw = _dots if name in points else _polyline
-        parts.append(draw(across.places(at), up.places(values), colour))
+        parts.append(draw(across.places(at), up.places(values), colours[name]))
     if len(pairs) > 1:
-        parts.append(_legend(list(pairs)))
+        parts.append(_legend(colours, points))
     return _document(WIDTH, HEIGHT, "".join(parts))
 
 
@@ -203,10 +205,13 @@ def _grid(across: _Axis, up: _Axis, x: str, y: str) -> str:
     return "".join(parts)
 
 
-def _legend(names: Sequence[str]) -> str:
+def _legend(colours: Mapping[str, str], points: Sequence[str]) -> str:
     parts, left = list[str](), float(LEFT)
-    for colour, name in zip(COLOURS, names, strict=False):
-        parts.append(f'<rect x="{left:.0f}" y="6" width="14" height="4" fill="{colour}"/>')
+    for name, colour in colours.items():
+        if name in points:
+            parts.append(f'<circle cx="{left + 9:.0f}" cy="8" r="2.6" fill="{colour}"/>')
+        else:
+            parts.append(f'<rect x="{left:.0f}" y="6" width="14" height="4" fill="{colour}"/>')
         parts.append(_text(left + 18, 12, name, "start"))
         left += 32 + 5.8 * len(name)
     return "".join(parts)
