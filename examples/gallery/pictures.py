@@ -40,15 +40,15 @@ def line_chart(
         x: The title of the horizontal axis.
         y: The title of the vertical axis.
         log: Whether the vertical axis is logarithmic.
-        points: Names of curves that are drawn as points, in the colours of the first lines.
+        points: Names of curves that are drawn as points; those of `hares, measured` have the
+            colour of the curve `hares`.
     """
     pairs = {name: _as_pair(values) for name, values in curves.items()}
     across = _Axis.of([at for at, _ in pairs.values()], LEFT, WIDTH - RIGHT, log=False)
     top = 12 + 16 * (len(pairs) > 1)
     up = _Axis.of([values for _, values in pairs.values()], HEIGHT - BELOW, top, log=log)
     parts = [_grid(across, up, x, y)]
-    lines = [name for name in pairs if name not in points]
-    colours = dict(zip(lines, COLOURS, strict=False)) | dict(zip(points, COLOURS, strict=False))
+    colours = _colours(list(pairs))
     for name, (at, values) in pairs.items():
         draw = _dots if name in points else _polyline
         parts.append(draw(across.places(at), up.places(values), colours[name]))
@@ -160,6 +160,14 @@ class _Axis:
 def _round_step(rough: float) -> float:
     ten = 10.0 ** math.floor(math.log10(rough))
     return next(m * ten for m in (1, 2, 5, 10) if m * ten >= rough * (1 - 1e-9))
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """The colour of each curve; `hares, measured` has that of `hares`, if there is one."""
+    leading = {name: name.split(", ")[0] for name in names}
+    own = [name for name in names if leading[name] == name or leading[name] not in names]
+    colours = dict(zip(own, COLOURS, strict=False))
+    return {name: colours.get(name) or colours[leading[name]] for name in names}
 
 
 def _as_pair(values: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -70,3 +70,13 @@ def test_charts_leave_gaps_at_values_that_are_not_finite() -> None:
 def test_grids_have_all_images() -> None:
     svg = image_grid(np.zeros((7, 8, 8)), columns=3, scale=2)
     assert ElementTree.fromstring(svg).get("viewBox") == "0 0 52 52"
+
+
+def test_measured_points_have_the_colour_of_their_curve() -> None:
+    curves = {"a": [1, 2], "b": [2, 1], "b, measured": [2, 2], "c, measured": [1, 1]}
+    svg = line_chart(curves, x="t", y="v", points=("b, measured", "c, measured"))
+    root = ElementTree.fromstring(svg)
+    lines = [e.get("stroke") for e in root.iter() if e.get("stroke-width")]
+    dots = [e.get("fill") for e in root.iter() if e.tag.endswith("}g")]
+    assert len({*lines, *dots}) == 3
+    assert dots[0] == lines[1]
