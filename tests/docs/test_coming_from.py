@@ -106,6 +106,13 @@ class Ran:
         return br.Executor().evaluate(self.prog, self.scope, self.feed, variables)
 
 
+def initialize(prog: br.Program, scope: br.Scope) -> None:
+    """Initialize the variables that a row has added."""
+    infos = prog.definition.main.vars.values()
+    if any(info.kind in ("parameter", "state") and info.name not in scope for info in infos):
+        br.Executor(mode="interpret").init(prog, scope, missing_only=True)
+
+
 def run_table(page: str, rows: list[Row], folder: Path) -> Ran:
     """Run the code of the last column; return the values of its variables by line."""
     names: dict[str, Any] = {"np": np, "br": br, "rng": np.random.default_rng(0)}
@@ -122,7 +129,7 @@ def run_table(page: str, rows: list[Row], folder: Path) -> Ran:
             if isinstance(value, br.Var):
                 results[row.line] = value
             names.update(start)
-    br.Executor(mode="interpret").init(prog, scope, missing_only=True)
+            initialize(prog, scope)
     ran = Ran(prog, scope, feeds(prog), {}, start)
     ran.by_line.update(zip(results, ran.values(list(results.values())), strict=True))
     return ran
