@@ -22,14 +22,7 @@ ELSEWHERE = ("internals/", "decisions/", "_build/", "files/")
 """Folders whose pages have tests of their own, or no code."""
 OWN_TESTS = ("guides/scale_out.md", "guides/remote.md")
 """Pages that need several devices or processes: test_docs.py runs them."""
-UNOPTIMIZED = ("gallery/", "guides/surgery/", "guides/data.md", "how_do_i.md")
-UNOPTIMIZED = (
-    "guides/surgery/",
-    "guides/data.md",
-    "how_do_i.md",
-    "gallery/crf_tagger.md",
-    "gallery/chorales.md",
-)
+UNOPTIMIZED = ("gallery/", "guides/surgery/", "guides/data.md", "how_do_i/")
 """Pages with many compilations and short runs."""
 
 
