@@ -184,6 +184,11 @@ def test_the_readme_and_the_index_link_to_each_page_of_docs() -> None:
 # ---- features --------------------------------------------------------------------------------
 
 FEATURES = "docs/guides/features.md"
+EXAMPLES = (
+    r"\.\./\.\./(examples|src/braces/demo|scripts|tests)/|"
+    r"(control_flow|gradients|debugging)\.md"
+)
+"""Places of examples: programs, and pages whose code runs."""
 OBJECTS = {"exe": br.Executor, "prog": br.Program, "scope": br.Scope}
 
 
@@ -201,9 +206,7 @@ def test_every_construct_has_its_documentation_its_example_and_its_tests() -> No
         page, example, tests = row[-3:]
         assert re.search(r"\]\(", page), row
         assert "](../../tests/" in tests, row
-        assert re.search(
-            r"\]\((\.\./\.\./(examples|src/braces/demo|scripts|tests)/|#)", example
-        ), row
+        assert re.search(rf"\]\(({EXAMPLES})", example), row
 
 
 def test_every_feature_has_its_documentation() -> None:
