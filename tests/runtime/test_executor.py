@@ -143,6 +143,18 @@ def test_missing_only_fills_gaps_and_init_overwrites(mode: str) -> None:
     assert float(scope.var("n").value) == 0.0
 
 
+def test_missing_only_keeps_the_values_of_parent_scopes(mode: str) -> None:
+    with br.Program() as prog:
+        br.parameter("w", [3], init=br.init.normal())
+        br.parameter("v", [2], init=br.init.normal())
+    exe, parent = br.Executor(mode=mode), br.Scope()
+    parent["w"] = np.ones(3, np.float32)
+    child = exe.init(prog, parent.new_scope(), seed=1, missing_only=True)
+    np.testing.assert_array_equal(parent["w"], [1, 1, 1])
+    assert child.find_local_var("w") is None
+    assert child.find_local_var("v") is not None
+
+
 def test_the_same_seed_draws_the_same_values(mode: str) -> None:
     with br.Program() as prog:
         br.parameter("a", [4, 4])

@@ -139,14 +139,14 @@ class Executor(WithStats, Hinted):
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.infos else {}
-        before = {
-            n: v.raw
+        before = [
+            (v, v.raw)
             for n in startup.updates
             if missing_only and (v := find_initialized(scope, n))
-        }
+        ]
         self.run(startup, scope, feed=feed, fetch=())
-        for name, raw in before.items():
-            scope.var(name).put(raw)
+        for variable, raw in before:  # of this scope, or of a parent
+            variable.put(raw)
         return scope
 
     def run(
