@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import braces as br
-from examples.gallery import crf_tagger
+from examples.gallery import chorales, crf_tagger
 
 pytestmark = pytest.mark.unoptimized
 
@@ -85,3 +87,86 @@ def test_both_modes_label_the_same(crf: bool) -> None:
     )
     np.testing.assert_allclose(*loss, rtol=1e-5)
     np.testing.assert_array_equal(*path)
+
+
+# ---- chorales --------------------------------------------------------------------------------
+
+PIECES = chorales.look_alike(24, 0)
+NOTE = "<note><pitch><step>{}</step><alter>1</alter><octave>4</octave></pitch>{}</note>"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Another executor for the values of a training."""
+
+    exe: br.Executor
+    scope: br.Scope
+
+
+@pytest.fixture(scope="module")
+def composer() -> chorales.Trained:
+    return chorales.train(chorales.SMALL, PIECES[8:], PIECES[:8], quiet=True)
+
+
+def score(folder: Path, parts: list[str]) -> Path:
+    measures = "".join(
+        f"<part><measure><attributes><divisions>2</divisions></attributes>{notes}</measure></part>"
+        for notes in parts
+    )
+    with zipfile.ZipFile(folder / "score.mxl", "w") as archive:
+        archive.writestr("META-INF/container.xml", "<container/>")
+        archive.writestr("score.xml", f"<score-partwise>{measures}</score-partwise>")
+    return folder / "score.mxl"
+
+
+def test_a_score_becomes_chords_on_quarter_notes(tmp_path: Path) -> None:
+    long, short = "<duration>4</duration>", "<duration>1</duration>"
+    moving = NOTE.format("C", short) * 2 + "<note><rest/><duration>2</duration></note>"
+    parts = [NOTE.format("G", long)] * 3 + [moving]
+    found = chorales.chords(score(tmp_path, parts))
+    assert found is not None
+    assert found.tolist() == [[68 - 27] * 3 + [61 - 27], [68 - 27] * 3 + [0]]
+    assert chorales.chords(score(tmp_path, parts[:3])) is None
+    assert chorales.chords(score(tmp_path, [*parts[:3], moving + "<backup/>"])) is None
+
+
+def test_a_midi_file_has_the_notes_of_the_chorale() -> None:
+    song = np.array([[33, 30, 20, 10], [33, 31, 20, 0], [33, 31, 21, 12]])
+    content = chorales.midi(song)
+    assert content[:14] == b"MThd\0\0\0\6\0\1\0\5\0\1"
+    assert content.count(b"MTrk") == content.count(b"\0\xff\x2f\0") == 5
+    soprano, bass = (chorales.events(song[:, voice], voice) for voice in (0, 3))
+    assert soprano == bytes([0, 0x90, 60, 80, 3, 0x80, 60, 0])
+    assert bass == bytes([0, 0x93, 37, 80, 1, 0x83, 37, 0, 1, 0x93, 39, 80, 1, 0x83, 39, 0])
+
+
+def test_transposed_chorales_keep_their_intervals() -> None:
+    batch = chorales.columns(PIECES[:1])
+    feed = {name: column[0][None] for name, column in batch.items()}
+    moved = chorales.transpose(feed, np.random.default_rng(3))["chords"][0]
+    assert not moved[0].any()
+    assert len({*(moved[1:] - PIECES[0]).ravel().tolist()}) == 1
+
+
+def test_the_composer_learns_and_stays_in_range(composer: chorales.Trained) -> None:
+    losses = composer.run.history["val_loss"]
+    assert losses[-1] < losses[0]
+    songs = composer.compose(3, temperature=1.0)
+    assert songs.shape == (3, chorales.SMALL.steps, 4)
+    assert songs.min() >= 0
+    assert songs.max() < chorales.KEYS
+    assert not np.array_equal(songs, composer.compose(3, temperature=1.0))
+    assert chorales.draw(songs[0] + 1).endswith("</svg>\n")
+
+
+def test_what_is_sampled_is_likeliest_to_the_trainer(
+    composer: chorales.Trained, mode: str
+) -> None:
+    """At a low temperature each key is that of the largest logit in the training program."""
+    exe, net = br.Executor(mode=mode), composer.net
+    trained = replace(composer, run=Run(exe, composer.run.scope))
+    songs = trained.compose(2, temperature=1e-6)
+    feed = {"chords": np.pad(songs, [(0, 0), (1, 0), (0, 0)])}
+    names = [f"{voice}/key" for voice in chorales.VOICES]
+    logits = exe.evaluate(net.trainer, composer.run.scope, feed, names)
+    np.testing.assert_array_equal(np.stack(logits, axis=2).argmax(-1), songs)
