@@ -12,13 +12,13 @@ from braces.errors import did_you_mean
 _HINTS = """\
 absolute br.abs(x)
 accumulate br.metrics.mean(x)
-adam br.optimizer.adam(learning_rate)
+adam|scale_by_adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
 adaptiveavgpool2d br.layers.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
-amax br.max(x, axis)
-amin br.min(x, axis)
+amax|reduce_max br.max(x, axis)
+amin|reduce_min br.min(x, axis)
 apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
 arccos br.acos(x)
 arccosh br.acosh(x)
@@ -29,70 +29,67 @@ arctan2 br.atan2(y, x)
 arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
-array br.constant(value), or br.data for a feed
-array_length br.lists.length(xs)
-array_read br.lists.get(xs, index), or xs[index]
-array_write br.lists.write(xs, index, x)
+array|tensor br.constant(value), or br.data for a feed
+array_length|list_length br.lists.length(xs)
+array_read|list_get br.lists.get(xs, index), or xs[index]
+array_write|list_write br.lists.write(xs, index, x)
 assign the value itself: a name is bound once
 astype br.cast(x, dtype)
-autograd br.gradients(targets, inputs)
-average br.mean(x, axis)
+autograd|grad|vjp br.gradients(targets, inputs)
+average|reduce_mean br.mean(x, axis)
 avg_pool br.avg_pool2d(x, window)
 backward br.append_backward(loss)
-batchnorm1d br.batch_norm(x)
-batchnorm2d br.batch_norm(x)
+batchnorm1d|batchnorm2d br.batch_norm(x)
 bce br.sigmoid_binary_cross_entropy(logits, target)
 bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
-bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
 binomial_of_key br.random.binomial
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
-bmm br.matmul(x, y)
-broadcast br.broadcast_to(x, shape)
+bmm|mm br.matmul(x, y)
+broadcast|expand br.broadcast_to(x, shape)
 broadcast_arrays br.broadcast_to(x, shape): operators broadcast automatically
 bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 case br.create_switch()
 case_of br.create_switch(index)
-cat br.concat(xs, axis=0)
+cat|concatenate|vstack br.concat(xs, axis=0)
 categorical br.random.categorical(logits), or br.distributions.Categorical(logits=logits)
 cdist br.linalg.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
-chain_matmul br.matmul(br.matmul(x, y), z)
+chain_matmul|multi_dot br.matmul(br.matmul(x, y), z)
 cholesky_solve br.linalg.solve_triangular twice, with br.linalg.cholesky(x)
 chunk br.split(x, sections, axis)
 clamp br.clip(x, min, max)
 clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
-clip_by_value br.optimizer.clip_by_value(max_delta)
+clip_by_value|optimizer.clip br.optimizer.clip_by_value(max_delta)
 clone the variable itself: values never change
 column_stack br.stack(xs, axis=1)
-compile br.Executor(): it compiles
-concatenate br.concat(xs, axis=0)
+compile|jit br.Executor(): it compiles
 contrastive_loss br.losses.info_nce_loss(query, key)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
-conv_transpose br.layers.conv_transpose2d(x, weight)
-convtranspose2d br.layers.conv_transpose2d(x, weight)
+conv_transpose|convtranspose2d br.layers.conv_transpose2d(x, weight)
 cos_sim br.losses.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
-create_array br.lists.create(shape, dtype)
-create_list br.lists.create(shape, dtype)
+create_array|create_list|tensorarray br.lists.create(shape, dtype)
 create_parameter br.parameter(name, shape)
-cross_entropy br.softmax_cross_entropy(logits, labels)
+cross_entropy|softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+csvlogger br.fit(prog, data, log_files=['run.csv'])
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
 cumulative_trapezoid br.cumsum of the trapezoid areas
-custom_jvp br.custom_gradient(function)
-custom_vjp br.custom_gradient(function)
-dataloader exe.feeds(prog, batches), which prepares feeds while runs compute
+custom_jvp|custom_vjp br.custom_gradient(function)
+dataloader|dataset br.batches(arrays, batch_size)
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
 deform_conv br.layers.deform_conv2d(x, weight, offset)
 degrees br.rad2deg(x)
-dense br.fc(x, size)
+dense|linear br.fc(x, size)
 depth_to_space br.image.pixel_shuffle(x, factor)
-detach br.stop_gradient(x)
+detach|no_grad br.stop_gradient(x)
 device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): the executor sets the device
 dice br.losses.dice_loss(prediction, target)
@@ -103,25 +100,24 @@ dstack br.concat(xs, axis=2)
 dtype x.dtype
 dynamic_index_in_dim br.take(x, i, axis)
 dynamic_update_index_in_dim br.dynamic_update_slice(x, update, starts)
-dynamicrnn br.create_rnn()
+dynamicrnn|rnn|staticrnn br.create_rnn()
 ediff1d br.signal.diff(x)
 eig br.linalg.eigh(x), of symmetric matrices
 eigvals br.linalg.eigvalsh(x), of symmetric matrices
-elementwise_add br.add(x, y), or x + y
-elementwise_div br.divide(x, y), or x / y
-elementwise_max br.maximum(x, y)
-elementwise_min br.minimum(x, y)
+elementwise_add|sums br.add(x, y), or x + y
+elementwise_div|true_divide br.divide(x, y), or x / y
+elementwise_max|fmax br.maximum(x, y)
+elementwise_min|fmin br.minimum(x, y)
 elementwise_mul br.multiply(x, y), or x * y
-elementwise_pow br.pow(x, y), or x ** y
-elementwise_sub br.subtract(x, y), or x - y
+elementwise_pow|power br.pow(x, y), or x ** y
+elementwise_sub|sub br.subtract(x, y), or x - y
 empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
-expand br.broadcast_to(x, shape)
 expit br.sigmoid(x)
 exponential_decay_schedule br.optimizer.exponential_decay
-fence br.block(name, recompute=True) for the gradient
-fetch exe.run(prog, scope, fetch=[x])
+fence|remat br.block(name, recompute=True) for the gradient
+fetch|numpy exe.run(prog, scope, fetch=[x])
 fftconvolve br.signal.convolve(x, y)
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
@@ -130,32 +126,27 @@ flipud br.flip(x, axis=0)
 float br.float32
 float_power br.pow(x, y)
 floor_div br.floor_divide(x, y), or x // y
-flop_count prog.cost().operations
-flops prog.cost().operations
+flop_count|flops prog.cost().operations
 fluid br, which has data, layers and control flow
-fmax br.maximum(x, y)
-fmin br.minimum(x, y)
 fmod br.remainder(x, y), whose sign is that of y
 fold br.image.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
-from_dlpack br.constant(array), or br.data for a feed
-from_numpy br.constant(array), or br.data for a feed
+from_dlpack|from_numpy br.constant(array), or br.data for a feed
 functional br.relu and other functions of br
 gamma_of_key br.random.gamma
 gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
-gammaln br.special.gammaln(x)
+gammaln|lgamma|loggamma br.special.gammaln(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
 get_window br.signal.hann_window(size)
 getitem x[index]
 global_average_pooling2d br.layers.global_avg_pool(x)
 global_max_pooling2d br.layers.global_max_pool(x)
-global_scope br.Scope()
-grad br.gradients(targets, inputs)
+global_scope|var_scope br.Scope()
+global_variables_initializer|initialize exe.init(prog, seed=0), which returns a scope
 gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for samples on a grid
-greater_than br.greater(x, y), or x > y
+greater_than|gt br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
-gt br.greater(x, y), or x > y
 half br.float16
 hardshrink br.layers.hard_shrink(x)
 hardsigmoid br.layers.hard_sigmoid(x)
@@ -164,88 +155,75 @@ hardtanh br.layers.hard_tanh(x)
 histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
 huber br.losses.huber_loss(prediction, target)
-if_else br.create_if_else(pred)
-ifelse br.create_if_else(pred)
+if_else|ifelse br.create_if_else(pred)
 igamma br.special.gammainc(a, x)
 igammac br.special.gammaincc(a, x)
 iinfo numpy.iinfo(x.dtype)
 image_resize br.image.resize(x, shape)
 increment x + 1
-index_add br.scatter_add(x, indices, updates)
-index_copy br.scatter_nd(x, updates, [indices])
-index_put br.scatter_nd(x, updates, [indices])
+index_add|setitem_add|window_add br.scatter_add(x, indices, updates)
+index_copy|index_put br.scatter_nd(x, updates, [indices])
 index_select br.take(x, indices, axis=0)
+init_params exe.init(prog, seed=0), which returns a scope; br.init has initializers
+init_weights exe.init(prog, seed=0); init= of a layer sets an initializer
 instancenorm2d br.layers.instance_norm(x)
 int br.int32, or br.int64
 interpolate br.image.resize(x, shape, mode="linear")
-intersect1d br.unique(x), and br.isin(x, y)
+intersect1d|setdiff1d br.unique(x), and br.isin(x, y)
 invert ~x
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
-jit br.Executor(): it compiles
 kl_div br.losses.kl_div_loss(log_prediction, target)
 kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
-kthvalue br.sort(x, axis)
+kthvalue|partition br.sort(x, axis)
 l1_loss br.absolute_error(prediction, target)
 lax br.scan, br.cond and br.while_loop
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
-less_than br.less(x, y), or x < y
-lgamma br.special.gammaln(x)
-linear br.fc(x, size)
+less_than|lt br.less(x, y), or x < y
 list_append br.lists.append(xs, x)
 list_erase br.lists.erase(xs, index)
-list_get br.lists.get(xs, index), or xs[index]
 list_insert br.lists.insert(xs, index, x)
-list_length br.lists.length(xs)
 list_pop br.lists.pop(xs)
 list_resize br.lists.resize(xs, length)
 list_set br.lists.set(xs, index, x)
 list_stack br.lists.stack(xs)
 list_unstack br.lists.unstack(x)
-list_write br.lists.write(xs, index, x)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
 logcumsumexp br.special.cumlogsumexp(x, axis)
-loggamma br.special.gammaln(x)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
 lp_pool br.layers.lp_pool2d(x, window)
 lrn br.layers.local_response_norm(x, size)
-lt br.less(x, y), or x < y
 lu br.linalg.solve(a, b), br.linalg.slogdet(x), or br.linalg.qr(x)
-manual_seed exe.init(prog, scope, seed=0)
+manual_seed|seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
 matrix_exp br.linalg.expm(x)
 max_pool br.max_pool2d(x, window)
 max_unpool br.layers.max_unpool2d(x, indices, shape)
-mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
 mode br.unique(x), with the counts that it returns
-mse_loss br.squared_error(prediction, target)
+modelcheckpoint br.fit(prog, data, folder="job"), or br.Best(path) for the best epoch
+mse_loss|square_error_cost br.squared_error(prediction, target)
 mul br.multiply(x, y), or br.matmul for a product of matrices
-multi_dot br.matmul(br.matmul(x, y), z)
 multinomial br.random.categorical(logits)
 name_scope with br.block(name)
 nancumsum br.cumsum(br.nan_to_num(x), axis)
 narrow x[start:stop], or br.dynamic_slice(x, starts, sizes)
-ndim x.ndim
+ndim|rank x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
 next_count a memory of a loop, or br.state for a value that persists across runs
 nll br.losses.nll_loss(log_probs, labels)
 nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
-no_grad br.stop_gradient(x)
 normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
 normalize br.linalg.l2_normalize(x, axis)
 numel the product of x.shape
-numpy exe.run(prog, scope, fetch=[x])
 operatorfunction br.op, which creates them
 optim br.optimizer
-optimizer.clip br.optimizer.clip_by_value(max_delta)
-partition br.sort(x, axis)
 permute br.permute_dims(x, axes)
 piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
 placeholder br.data(name, shape)
@@ -254,7 +232,7 @@ poisson_of_key br.random.poisson
 polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
-power br.pow(x, y), or x ** y
+predict exe.evaluate(prog, scope, feed, fetch=logits)
 prefetch exe.feeds(prog, batches), which prepares feeds while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
@@ -262,31 +240,25 @@ psi br.special.digamma(x)
 ptp br.max(x, axis) - br.min(x, axis)
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
 radians br.deg2rad(x)
-rand br.random.uniform(shape)
+rand|uniform br.random.uniform(shape)
 rand_like br.random.uniform(x.shape)
 randint br.random.randint(shape, low, high)
 randn br.random.normal(shape)
 randn_like br.random.normal(x.shape)
-rank x.ndim
 ravel br.reshape(x, [-1])
 reduce_all br.all(x, axis)
 reduce_any br.any(x, axis)
-reduce_max br.max(x, axis)
-reduce_mean br.mean(x, axis)
-reduce_min br.min(x, axis)
 reduce_prod br.prod(x, axis)
 reduce_sum br.sum(x, axis)
-remat br.block(name, recompute=True) for the gradient
+reducelronplateau a schedule of br.optimizer, or a br.Callback
 resize_back br.gradients(br.image.resize(x, shape), x)
 result_type (x + y).dtype
 rint br.round(x)
-rnn br.create_rnn()
 rsub y - x
 run exe.run(prog, scope, feed={...}, fetch=[...])
 save br.save_model(path, prog, scope), or br.save_parameters(scope, path)
 save_inference_model br.save_model(path, prog, scope)
 scale_by_adadelta br.optimizer.adadelta(learning_rate)
-scale_by_adam br.optimizer.adam(learning_rate)
 scale_by_adamax br.optimizer.adamax(learning_rate)
 scale_by_amsgrad br.optimizer.amsgrad(learning_rate)
 scale_by_belief br.optimizer.adabelief(learning_rate)
@@ -300,54 +272,43 @@ scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
 scatter_reduce br.segment_sum(data, ids, n) and related functions, or br.put_along_axis
 schedule br.optimizer.cosine_decay_schedule and other schedules
-seed exe.init(prog, scope, seed=0)
 select x[:, index]
 sequential br.block(name), which can be called again
 session br.Executor()
-setdiff1d br.unique(x), and br.isin(x, y)
-setitem_add br.scatter_add(x, indices, updates)
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
-sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.losses.focal_loss(logits, target)
 smooth_l1 br.losses.smooth_l1_loss(prediction, target)
-softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
-solve_triangular br.linalg.solve_triangular(a, b, lower=True)
+solve_triangular|triangular_solve br.linalg.solve_triangular(a, b, lower=True)
 space_to_depth br.image.pixel_unshuffle(x, factor)
-square_error_cost br.squared_error(prediction, target)
-staticrnn br.create_rnn()
-sub br.subtract(x, y), or x - y
-sums br.add(x, y), or x + y
+summary prog.summary()
+summarywriter br.fit(prog, data, log_files=['events']), a folder for TensorBoard
 swiglu br.silu(x) * y
 swish br.silu(x)
 symboltable block.symbol_table
-tensor br.constant(value), or br.data for a feed
-tensorarray br.lists.create(shape, dtype)
 top_k br.topk(x, k)
-trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
+train|trainer br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
+train_step exe.run(prog, scope, feed), or br.fit(prog, data) for the loop
 transpose br.permute_dims(x, axes), or x.T
 trapz br.signal.trapezoid(y, x)
-triangular_solve br.linalg.solve_triangular(a, b, lower=True)
 triplet_loss br.losses.triplet_margin_loss(anchor, positive, negative)
-true_divide br.divide(x, y), or x / y
 unfold br.image.im2col(x, window)
-uniform br.random.uniform(shape)
 union1d br.unique(br.concat([x, y]))
 unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
 upsampling2d br.image.upsample(x, factor)
 value_and_grad br.gradients(targets, inputs), and fetch both
-var_scope br.Scope()
 vectorize a leading axis: operators broadcast
 view br.reshape(x, shape)
-vjp br.gradients(targets, inputs)
-vstack br.concat(xs, axis=0)
 warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
 while br.create_while(), or br.while_loop
 window x[start:stop]
-window_add br.scatter_add(x, indices, updates)
 """
-HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.splitlines())}
+HINTS = {
+    name: hint
+    for names, _, hint in (line.partition(" ") for line in _HINTS.splitlines())
+    for name in names.split("|")
+}
 
 # ---- x.NAME of a variable --------------------------------------------------------------------
 
@@ -380,7 +341,7 @@ METHODS = {
 # ---- of programs, scopes, executors and models -----------------------------------------------
 
 _RUN = "exe.run(prog, scope, feed={...}, fetch=[...])"
-_TRAIN = "br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch"
+_TRAIN = "br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)"
 _DEVICE = "br.Executor(device=...): the executor sets the device"
 
 HABITS: dict[str, dict[str, str]] = {
@@ -388,15 +349,22 @@ HABITS: dict[str, dict[str, str]] = {
         "all_parameters": "prog.parameters",
         "backward": "br.append_backward(loss)",
         "clone": "br.for_test(prog), or br.prune(prog, targets)",
-        "compile": "exe.compile(prog, scope, feed={...}, fetch=[...])",
+        "add": "br.fc(x, size) in `with br.Program():`, which adds operators",
+        "compile": "br.optimizer.adam(1e-3).minimize(loss) for the optimizer and the loss, and "
+        "br.fit(prog, data, metrics={...}); exe.compile compiles before the first run",
         "copy": "br.Program.from_bytes(prog.to_bytes())",
         "cpu": _DEVICE,
         "cuda": _DEVICE,
-        "eval": "br.for_test(prog)",
+        "eval": "exe.evaluate(prog, scope, feed={...}), which is in inference mode",
+        "evaluate": "br.evaluate(prog, data, scope)",
         "fit": _TRAIN,
         "flops": "prog.cost().operations",
+        "fit_generator": _TRAIN,
         "forward": _RUN,
         "global_block": "prog.block(0)",
+        "init": "exe.init(prog, seed=0), which returns a scope",
+        "init_params": "exe.init(prog, seed=0), which returns a scope",
+        "initialize": "exe.init(prog, seed=0), which returns a scope",
         "list_vars": "prog.vars",
         "load_state_dict": "scope.load_state_dict(values)",
         "num_blocks": "len(prog.blocks)",
@@ -408,7 +376,9 @@ HABITS: dict[str, dict[str, str]] = {
         "serialize_to_string": "prog.to_bytes()",
         "state_dict": "scope.state_dict()",
         "to": _DEVICE,
-        "train": _TRAIN,
+        "train": f"{_TRAIN}; exe.run is in training mode, exe.evaluate in inference mode",
+        "train_on_batch": _RUN,
+        "train_step": _RUN,
         "trainable_variables": "prog.parameters",
         "trainable_weights": "prog.parameters",
         "variables": "prog.vars",
@@ -431,6 +401,8 @@ HABITS: dict[str, dict[str, str]] = {
         "eval": "exe.evaluate(prog, scope, feed={...}, fetch=[...])",
         "fit": _TRAIN,
         "forward": _RUN,
+        "init_params": "exe.init(prog, seed=0), which returns a scope",
+        "initialize": "exe.init(prog, seed=0), which returns a scope",
         "jit": "exe.run: it compiles",
         "predict": _RUN,
         "reset": "exe.init(prog, scope, seed=0)",
@@ -450,6 +422,30 @@ HABITS: dict[str, dict[str, str]] = {
         "state_dict": "model.scope.state_dict()",
         "train": "model.run_program('train', x=xs, y=ys) for each batch",
         "weights": "model.scope.names()",
+    },
+    "Fit": {
+        "best_epoch": "br.Best(path, monitor) as a callback",
+        "best_model_path": "br.Best(path, monitor) as a callback",
+        "fit": "br.fit(prog, data, epochs=..., folder=...): more epochs continue a run",
+        "logged_metrics": "run.history",
+        "metrics": "run.history",
+        "model": "run.program and run.scope",
+        "params": "run.history for measurements, run.scope for parameters",
+        "predict": "run.exe.evaluate(prog, run.scope, feed={...}, fetch=[...])",
+        "save_checkpoint": "run.save()",
+        "save_weights": "br.save_parameters(run.scope, path)",
+        "state_dict": "run.scope.state_dict()",
+        "summary": "run.program.summary()",
+        "test": "run.evaluate(data)",
+        "train": "br.fit(prog, data, epochs=..., folder=...): more epochs continue a run",
+        "validate": "run.evaluate(data)",
+    },
+    "TrainingSteps": {
+        "fit": "for step in br.training(...), or br.fit(prog, data) with the loop inside",
+        "history": "br.fit(prog, data), which has a history",
+        "run": "for step in br.training(...)",
+        "step": "for step in br.training(...), or next(iter(steps)) for one step",
+        "train": "for step in br.training(...)",
     },
 }
 
@@ -497,4 +493,4 @@ class Hinted:
             if name.startswith("_"):
                 raise AttributeError(name)
             kind = type(self)
-            raise no_member(kind.__name__, name, dir(kind), kind._attribute_hints())
+            raise no_member(kind.__name__, name, dir(self), kind._attribute_hints())

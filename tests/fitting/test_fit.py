@@ -382,6 +382,37 @@ def test_a_bad_batch_of_validation_is_named() -> None:
     assert "validation: batch 2" in str(caught.value)
 
 
+def test_a_bad_validation_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    arrays = labelled(18)
+    bad = {"x": arrays["x"][:, :3], "y": arrays["y"]}
+    data = br.batches(bad, 5)
+
+    class Own:
+        def epoch(self, number: int, start: int = 0) -> Any:
+            return iter([bad])
+
+    for validation in (data, list(data.epoch(0)), br.batches(list(data.epoch(0))), Own()):
+        with pytest.raises(br.FeedError, match="axis 1 has size 3") as caught:
+            fit(tmp_path, validation=validation)
+        assert "validation: batch 1" in str(caught.value)
+        assert br.Checkpoint(tmp_path).steps == []
+
+
+def test_a_trial_of_validation_uses_up_no_iterator_and_changes_nothing() -> None:
+    valid = list(br.batches(labelled(18, seed=1), 5, shuffle=False).epoch(0))
+    calls = list[int]()
+
+    def read(epoch: int) -> Any:
+        calls.append(epoch)
+        return iter(valid)
+
+    run, plain = fit(validation=br.batches(read)), fit()
+    assert len(calls) == 3
+    assert run.history.rows == plain.history.rows
+    assert bits(run.scope) == bits(plain.scope)
+    assert fit(validation=iter(valid), epochs=1).history["val_loss"]
+
+
 def test_an_evaluation_without_measurements_is_refused() -> None:
     with br.Program() as prog:
         br.fc(br.data("x", ["n", 4]), 1)

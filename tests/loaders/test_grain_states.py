@@ -92,7 +92,7 @@ def test_the_state_of_another_number_of_workers_is_refused() -> None:
         with pytest.raises(br.FeedError, match="number of workers") as caught:
             list(data.epoch(0, 1))
         assert "2 in the checkpoint, 1 now" in str(caught.value)
-        assert "num_workers=2" in str(caught.value)
+        assert "2 workers in mp_prefetch" in str(caught.value)
 
 
 @pytest.mark.parametrize("state", [[0, 2, "{"], [0, 2, "7"], [0, 2, "{}"], {"a": 1}, [1], None])

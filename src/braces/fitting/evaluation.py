@@ -31,6 +31,7 @@ from braces.fitting.position import Position, Row
 from braces.frontend.metrics.base import Metric
 from braces.ir.records import STATE
 from braces.keywords import hint_keywords
+from braces.loaders.core.data_set import Batches
 from braces.passes.training.inference_mode import cached_inference_form
 from braces.runtime.executor import Executor
 from braces.runtime.inputs.fetches import read_fetch
@@ -220,6 +221,14 @@ class Evaluation:
 def _evaluated_batch(batch: Any, names: DataNames) -> Feed:
     """Return a batch by name; a dict may lack data that the measurements do not need."""
     return dict(batch) if isinstance(batch, Mapping) else named_batch(batch, names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def trial_data(data: Any) -> Any:
+    """Return validation data whose first batch is read at once; `None` for other data."""
+    if isinstance(data, Batches):
+        return data.trial()
+    known: Any = data
+    return known if isinstance(data, list | tuple) or hasattr(known, "epoch") else None
 
 
 def check_validation(data: Any) -> None:

@@ -59,7 +59,8 @@ def fit(
         program: The program with an optimizer.
         data: A data set of `br.batches`, or an iterable of batches; see `br.training`.
         epochs: The number of epochs, including those before a resume.
-        validation: A data set that is evaluated after each epoch.
+        validation: A data set that is evaluated after each epoch. One batch is evaluated before
+            the first step, so that an error in it is found at once.
         metrics: Metrics by name, as of `br.metrics`; or scalar variables, whose mean over the
             rows is measured.
         callbacks: Objects with some of the methods of `br.Callback`, as `br.EarlyStopping`.

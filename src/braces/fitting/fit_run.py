@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from braces.fitting.data_sets import Feed, row_count
-from braces.fitting.evaluation import Evaluation, Measures
+from braces.fitting.evaluation import Evaluation, Measures, trial_data
 from braces.fitting.history import History
 from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep, TrainingSteps
+from braces.hints import Hinted
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 
@@ -33,7 +34,7 @@ class Calls(Protocol):
         ...
 
 
-class Fit:
+class Fit(Hinted):
     """A run of `br.fit`: its results, also passed to callbacks.
 
     Attributes:
@@ -119,8 +120,17 @@ class Fit:
 
     def _start(self, calls: Calls) -> None:
         calls.on_start(self)
+        self._try_validation()
         if self._steps.position.row is not None:  # saved before its validation
             self._end_epoch(calls)
+
+    def _try_validation(self) -> None:
+        """Evaluate one batch, so that an error of validation comes before the first epoch."""
+        data, position = trial_data(self.validation), self._steps.position
+        if data is None or self.history.stopped or position.epoch >= self.epochs:
+            return
+        trial = Evaluation(self.program, self.exe, self._evaluation.measures, 1)
+        trial.measure(self.scope, data, "validation")
 
     def _tally(self, step: TrainingStep, feed: Feed) -> None:
         """Add the values of a step to the position; called together with its run."""

@@ -26,6 +26,7 @@ from braces.fitting.data_sets import (
     stream_batches,
 )
 from braces.fitting.position import Position, check_same_run, check_same_variables
+from braces.hints import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
@@ -120,7 +121,7 @@ class TrainingOptions:
             )
 
 
-class TrainingSteps:
+class TrainingSteps(Hinted):
     """The steps of a training; returned by `br.training`.
 
     Each `for` loop continues after the last completed step. `next(iter(steps))` runs one step.
@@ -225,7 +226,8 @@ class TrainingSteps:
         keep the previous checkpoint.
         """
         try:
-            if error is None or (self._whole and process_count() == 1):
+            alone = process_count() == 1
+            if error is None or (self._whole and self.position.step and alone):
                 self.save()
             self.wait()
         except Exception as failed:

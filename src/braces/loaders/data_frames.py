@@ -74,7 +74,7 @@ def _checked_names(names: Sequence[Any]) -> list[str]:
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise FeedError(
             f"expected strings as names of columns, got {short_text(wrong[0])}.",
-            fix="Rename the columns: frame.rename(columns=str), or pass frame.to_numpy().",
+            fix="Rename the columns to strings, or pass frame.to_numpy().",
         )
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise FeedError(

@@ -128,7 +128,7 @@ def _check_workers(anchor: Anchor, rows: Any) -> None:
         raise FeedError(
             "the number of workers of the data set changed.",
             given=f"{stored[0]} in the checkpoint, {own[0]} now",
-            fix=f"Use num_workers={stored[0]} in mp_prefetch, or begin with fresh=True.",
+            fix=f"Read with {stored[0]} workers in mp_prefetch, or begin with fresh=True.",
         )
 
 

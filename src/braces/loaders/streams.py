@@ -184,6 +184,9 @@ class SizedStreamBatches(StreamBatches):
         rounding = 0 if stacking.drop_last else stacking.batch_size - 1
         return (size + rounding) // stacking.batch_size
 
+    def trial(self) -> StreamBatches | None:  # noqa: D102 - inherited
+        return self if isinstance(self._stream.source, list | tuple) else None
+
     def fingerprint(self) -> dict[str, Any]:  # noqa: D102 - inherited
         return {**super().fingerprint(), "batches": len(self)}
 

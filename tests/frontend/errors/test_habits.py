@@ -21,7 +21,18 @@ def things(tmp_path: Path) -> dict[str, Any]:
     br.save_model(tmp_path / "m", program, scope, feeds=["x"], fetches=[out])
     model = br.load_model(tmp_path / "m")
     assert isinstance(model, Model)
-    return {"Program": program, "Scope": scope, "Executor": br.Executor(), "Model": model}
+    with br.Program() as trained:
+        w = br.parameter("w", [], init=1.0)
+        br.optimizer.sgd(0.1).minimize(w * br.mean(br.data("x", ["n"])))
+    batches = [{"x": [1.0]}]
+    return {
+        "Program": program,
+        "Scope": scope,
+        "Executor": br.Executor(),
+        "Model": model,
+        "Fit": br.fit(trained, batches, quiet=True),
+        "TrainingSteps": br.training(trained, batches),
+    }
 
 
 @pytest.mark.parametrize(
@@ -41,6 +52,8 @@ def test_a_habit_is_answered(things: dict[str, Any], kind: str, name: str) -> No
         ("Scope", "new_scop", "`new_scope`"),
         ("Executor", "runn", "`run`"),
         ("Model", "fetch", "`fetches`"),
+        ("Fit", "histroy", "`history`"),
+        ("TrainingSteps", "scop", "`scope`"),
     ],
 )
 def test_a_misspelt_name_is_answered_with_the_nearest(
@@ -55,6 +68,28 @@ def test_what_looks_for_an_attribute_still_may(things: dict[str, Any], kind: str
     assert not hasattr(things[kind], "shape")
     assert not hasattr(things[kind], "__array__")
     assert getattr(things[kind], "_nothing", 3) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("init_params", r"exe\.init\(prog, seed=0\)"),
+        ("initialize", r"exe\.init\(prog, seed=0\)"),
+        ("Trainer", r"br\.fit\(prog, data"),
+        ("train", r"br\.fit\(prog, data"),
+        ("DataLoader", r"br\.batches"),
+        ("Dataset", r"br\.batches"),
+        ("ModelCheckpoint", r"folder="),
+        ("SummaryWriter", r"log_files="),
+        ("summary", r"prog\.summary"),
+        ("predict", r"exe\.evaluate"),
+    ],
+)
+def test_functions_of_training_loops_of_other_libraries_are_answered(
+    name: str, words: str
+) -> None:
+    with pytest.raises(AttributeError, match=words):
+        getattr(br, name)
 
 
 def test_a_definition_is_still_copied(things: dict[str, Any]) -> None:

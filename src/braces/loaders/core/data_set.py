@@ -52,6 +52,13 @@ class Batches(ABC):
         equal fingerprints. The number of processes of a job is not part of it.
         """
 
+    def trial(self) -> Batches | None:
+        """Return a data set whose first batch is read at once, for a check.
+
+        `None` if that would start processes or use up an iterator.
+        """
+        return None
+
     def state(self, epoch: int, batch: int) -> Any:
         """Return where the source stands before a batch, as plain JSON; `None` if unknown.
 

@@ -162,6 +162,9 @@ class RowBatches(Batches):
             self._pools.append(pool)
             return pool
 
+    def trial(self) -> RowBatches:  # noqa: D102 - inherited
+        return RowBatches(self._recipe)
+
     def close(self) -> None:  # noqa: D102 - inherited
         for pool in self._pools:
             pool.close()
