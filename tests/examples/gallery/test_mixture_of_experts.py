@@ -43,6 +43,19 @@ def test_an_expert_without_images_has_no_gradient(scope: br.Scope) -> None:
     np.testing.assert_array_equal(np.array(found) > 0, load > 0)
 
 
+def test_both_modes_take_the_same_training_step() -> None:
+    made, values = build(SMALL), []
+    images, _ = mixture_of_experts.load_images()
+    few = {name: rows[:8] for name, rows in images.items()}
+    for mode in ("compile", "interpret"):
+        exe = br.Executor(mode=mode)
+        scope = exe.init(made.program)
+        exe.run(made.program, scope, few)
+        values.append([scope["router.w"], scope["expert_0/hidden.w"]])
+    for compiled, interpreted in zip(*values, strict=True):
+        np.testing.assert_allclose(interpreted, compiled, atol=2e-5)
+
+
 def test_a_mixture_learns() -> None:
     _, _, history = mixture_of_experts.train(SMALL)
     assert history["val_loss"][-1] < history["val_loss"][0]
