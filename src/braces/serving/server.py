@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from time import monotonic, sleep
@@ -21,7 +21,7 @@ from braces.lazy import serve_h11, serve_httptools, serve_uvicorn as uvicorn
 from braces.lower.interrupt.deadline import join_threads
 from braces.serving.http.application import InferenceApp
 from braces.serving.http.connections import LONGEST_INCOMPLETE, limited_protocol
-from braces.serving.http.settings import make_settings
+from braces.serving.http.settings import ServingSettings, make_settings
 from braces.serving.models.model_files import GivenModels, load_models
 
 LOCALHOST, DEFAULT_PORT = "127.0.0.1", 8000
@@ -32,7 +32,21 @@ _BACKLOG, _SWITCH_S = 2048, 0.0005
 
 @hint_keywords
 def create_inference_app(
-    models: GivenModels, *, device: str | None = None, **options: Any
+    models: GivenModels,
+    *,
+    device: str | None = None,
+    token: str | None = None,
+    max_batch: int = ServingSettings.max_batch,
+    wait_ms: float = ServingSettings.wait_ms,
+    max_queue: int = ServingSettings.max_queue,
+    max_requests: int = ServingSettings.max_requests,
+    max_body_bytes: int = ServingSettings.max_body_bytes,
+    body_timeout_s: float = ServingSettings.body_timeout_s,
+    timeout_s: float = ServingSettings.timeout_s,
+    max_tokens: int = ServingSettings.max_tokens,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    hosts: Sequence[str] | None = None,
+    access_log: bool = False,
 ) -> InferenceApp:
     """Create an ASGI application that serves models by the open inference protocol v2.
 
@@ -43,7 +57,19 @@ def create_inference_app(
         models: A model of `br.load_model`, the path of a model file or ONNX file, a folder of
             versions, a list of `"name=path"`, or a dict of models by name.
         device: The device of the executors.
-        options: The options of `br.serve` from `token` on.
+        token: The token that clients need, in `Authorization: Bearer TOKEN`.
+        max_batch: The largest batch size; 1 turns batching off.
+        wait_ms: The time that an idle model waits for more requests.
+        max_queue: The largest number of requests that wait for a model.
+        max_requests: The largest number of requests at a time.
+        max_body_bytes: The largest body of a request.
+        body_timeout_s: The time limit of the body of a request.
+        timeout_s: The time limit of a request, without its body.
+        max_tokens: The largest number of iterations of a generation.
+        sizes: By symbolic size that is not the batch axis: the sizes that are accepted, and
+            compiled at the start.
+        hosts: The names of this server that the `Host` header may have.
+        access_log: Whether the logger `"braces.access"` gets a line of JSON for each request.
 
     Raises:
         ProgramError: If an option is out of range, or a model cannot be served.
@@ -61,7 +87,21 @@ def create_inference_app(
         >>> app.engine.find("m").describe(["1"])["inputs"]
         [{'name': 'x', 'datatype': 'FP32', 'shape': [-1, 3]}]
     """
-    return InferenceApp(load_models(models, device), make_settings(**options))
+    settings = make_settings(
+        token=token,
+        max_batch=max_batch,
+        wait_ms=wait_ms,
+        max_queue=max_queue,
+        max_requests=max_requests,
+        max_body_bytes=max_body_bytes,
+        body_timeout_s=body_timeout_s,
+        timeout_s=timeout_s,
+        max_tokens=max_tokens,
+        sizes=sizes,
+        hosts=hosts,
+        access_log=access_log,
+    )
+    return InferenceApp(load_models(models, device), settings)
 
 
 @hint_keywords
@@ -72,7 +112,18 @@ def serve(
     port: int = DEFAULT_PORT,
     insecure: bool = False,
     device: str | None = None,
-    **options: Any,
+    token: str | None = None,
+    max_batch: int = ServingSettings.max_batch,
+    wait_ms: float = ServingSettings.wait_ms,
+    max_queue: int = ServingSettings.max_queue,
+    max_requests: int = ServingSettings.max_requests,
+    max_body_bytes: int = ServingSettings.max_body_bytes,
+    body_timeout_s: float = ServingSettings.body_timeout_s,
+    timeout_s: float = ServingSettings.timeout_s,
+    max_tokens: int = ServingSettings.max_tokens,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    hosts: Sequence[str] | None = None,
+    access_log: bool = False,
 ) -> InferenceServer:
     """Serve models over HTTP by the open inference protocol v2, in threads of this process.
 
@@ -82,9 +133,19 @@ def serve(
         port: The port; 0 selects a free one.
         insecure: Whether other machines may connect without a token.
         device: The device of the executors.
-        options: `token`, `max_batch`, `wait_ms`, `max_queue`, `max_requests`,
-            `max_body_bytes`, `body_timeout_s`, `timeout_s`, `sizes`, `hosts` and `access_log`:
-            the options of `braces serve`.
+        token: The token that clients need, in `Authorization: Bearer TOKEN`.
+        max_batch: The largest batch size; 1 turns batching off.
+        wait_ms: The time that an idle model waits for more requests.
+        max_queue: The largest number of requests that wait for a model.
+        max_requests: The largest number of requests at a time.
+        max_body_bytes: The largest body of a request.
+        body_timeout_s: The time limit of the body of a request.
+        timeout_s: The time limit of a request, without its body.
+        max_tokens: The largest number of iterations of a generation.
+        sizes: By symbolic size that is not the batch axis: the sizes that are accepted, and
+            compiled at the start.
+        hosts: The names of this server that the `Host` header may have.
+        access_log: Whether the logger `"braces.access"` gets a line of JSON for each request.
 
     Returns:
         The running server, which is a context manager: `server.url`, `server.wait()` and
@@ -112,7 +173,25 @@ def serve(
         ...         print(json.load(response)["outputs"][0]["data"])
         [2.0, 4.0]
     """
-    server = open_server(models, host, port, insecure, device, **options)
+    server = open_server(
+        models,
+        host,
+        port,
+        insecure,
+        device,
+        token=token,
+        max_batch=max_batch,
+        wait_ms=wait_ms,
+        max_queue=max_queue,
+        max_requests=max_requests,
+        max_body_bytes=max_body_bytes,
+        body_timeout_s=body_timeout_s,
+        timeout_s=timeout_s,
+        max_tokens=max_tokens,
+        sizes=sizes,
+        hosts=hosts,
+        access_log=access_log,
+    )
     server.start()
     return server
 
@@ -126,9 +205,11 @@ def open_server(
     **options: Any,
 ) -> InferenceServer:
     """Load models, and listen; the server does not answer yet."""
-    settings: dict[str, Any] = {"hosts": _host_names(host, options.get("token")), **options}
-    _check_exposure(host, options.get("token"), insecure)
-    app = create_inference_app(models, device=device, **settings)
+    token: str | None = options.get("token")
+    if options.get("hosts") is None:
+        options["hosts"] = _host_names(host, token)
+    _check_exposure(host, token, insecure)
+    app = create_inference_app(models, device=device, **options)
     return InferenceServer(app, listen(host, port))
 
 

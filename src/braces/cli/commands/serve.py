@@ -27,13 +27,14 @@ _USAGE = """\
 --max-queue N        the largest number of waiting requests of a model (default: 256)
 --max-requests N     the largest number of requests at a time (default: 1024)
 --max-body-mb N      the largest body of a request, in MiB (default: 64)
+--max-tokens N       the largest number of tokens of a stream (default: 4096)
 --timeout-s N        the time limit of a request (default: 30)
 --body-timeout-s N   the time limit of the body of a request (default: 10)
 --access-log         print a line of JSON for each request
 --log-json           print other messages as lines of JSON, too
 """
 _LIMITS = (
-    "max_batch", "wait_ms", "max_queue", "max_requests", "timeout_s",
+    "max_batch", "wait_ms", "max_queue", "max_requests", "timeout_s", "max_tokens",
     "body_timeout_s", "access_log",
 )  # fmt: skip
 
@@ -55,6 +56,7 @@ def _arguments(parser: ArgumentParser) -> None:
         size=_size,
         max_queue=ServingSettings.max_queue,
         max_requests=ServingSettings.max_requests,
+        max_tokens=ServingSettings.max_tokens,
         max_body_mb=ServingSettings.max_body_bytes >> 20,
         timeout_s={"type": seconds, "default": ServingSettings.timeout_s},
         body_timeout_s={"type": seconds, "default": ServingSettings.body_timeout_s},
@@ -86,6 +88,7 @@ def _open(options: Namespace) -> InferenceServer:
         "max_queue",
         "max_requests",
         "timeout_s",
+        "max_tokens",
         "body_timeout_s",
         "access_log",
     ]

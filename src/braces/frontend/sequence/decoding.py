@@ -28,9 +28,10 @@ from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import module_getattr, transactional
 from braces.frontend.sequence.beam_state import BeamSearch
+from braces.frontend.sequence.generation import generation_loop
 from braces.frontend.sequence.search_loop import Decoded, Search, Step
 
-__all__ = ["Decoded", "beam_search", "greedy", "sample"]
+__all__ = ["Decoded", "beam_search", "generation_loop", "greedy", "sample"]
 
 # ---- one sequence per batch element ----------------------------------------------------------
 

@@ -7,6 +7,8 @@ GET  /v2/models                                names, versions and states
 GET  /v2/models/NAME[/versions/V]              inputs and outputs
 GET  /v2/models/NAME[/versions/V]/ready        200 once the model is compiled, else 503
 POST /v2/models/NAME[/versions/V]/infer        compute outputs
+POST /v2/models/NAME[/versions/V]/generate_stream   outputs of each iteration, as events
+POST /v2/models/NAME[/versions/V]/generate     the same, in one response
 GET  /metrics                                  for Prometheus
 """
 
@@ -30,7 +32,10 @@ from braces.serving.http.answers import (
 )
 from braces.serving.http.bodies import ClientGoneError, parse_length, read_body
 from braces.serving.http.engine import Engine, refusal_of
+from braces.serving.http.event_stream import EventStream
+from braces.serving.http.generation import Generation, collect, write_events
 from braces.serving.http.metrics_page import CONTENT_TYPE, write_metrics
+from braces.serving.models.generation import find_generation
 from braces.serving.models.served_model import Arrays, ServedModel
 from braces.serving.protocol.array_bodies import FORMATS, ONLY, pack_arrays, parse_arrays
 from braces.serving.protocol.refusal import RefusalError
@@ -46,7 +51,7 @@ from braces.serving.protocol.responses import (
 LOGGER = logging.getLogger("braces.serving")
 FORM = "application/x-www-form-urlencoded"
 """The content type that curl and urllib send if none is given; such a body is read as JSON."""
-EXTENSIONS = ("binary_tensor_data",)
+EXTENSIONS = ("binary_tensor_data", "generate")
 Endpoint = Callable[[Any], Awaitable[Any]]
 
 
@@ -76,7 +81,13 @@ class Endpoints:
         }
         for path in (model, f"{model}/versions/{{version}}"):
             answers |= {path: self.model, f"{path}/ready": self.model_ready}
-        posts = {f"{path}/infer": self.infer for path in (model, model + "/versions/{version}")}
+        posts: dict[str, Endpoint] = {}
+        for path in (model, f"{model}/versions/{{version}}"):
+            posts |= {
+                f"{path}/infer": self.infer,
+                f"{path}/generate_stream": self.generate_stream,
+                f"{path}/generate": self.generate,
+            }
         # `infer` first: it is the one whose time counts
         return [
             *(_route(path, answer, "POST") for path, answer in posts.items()),
@@ -158,6 +169,33 @@ class Endpoints:
         batcher.metrics.count_response(answer.status_code, perf_counter() - started)
         return answer
 
+    async def generate(self, request: Any) -> Any:
+        """Answer with the outputs of all iterations of a generation."""
+        started = perf_counter()
+        model, generation = await self._generation(request)
+        outputs = await collect(generation.iterations())
+        generation.batcher.metrics.count_response(200, perf_counter() - started)
+        return answer_json(_of_model(model) | outputs)
+
+    async def generate_stream(self, request: Any) -> Any:
+        """Answer with an event for each iteration of a generation."""
+        model, generation = await self._generation(request)
+        rows = generation.iterations()
+        first = await anext(rows, None)  # so that its errors have a status
+        timeout_s = self._engine.settings.timeout_s
+        return EventStream(write_events(_of_model(model), first, rows), timeout_s)
+
+    async def _generation(self, request: Any) -> tuple[ServedModel, Generation]:
+        model = self._model(request)
+        form = find_generation(model.signature)
+        if form is None:
+            raise RefusalError(
+                400,
+                f"model `{model.name}` does not generate: it lacks an input `steps`, or state.",
+            )
+        body = await read_body(request, self._engine.settings)
+        return model, Generation(self._engine, model, form, body)
+
     async def _infer(self, request: Any, model: ServedModel, batcher: Batcher) -> Any:
         body = await read_body(request, self._engine.settings)
         content_type = _media_type(request.headers, "content-type") or JSON
@@ -230,6 +268,10 @@ async def _watch(receive: Any, done: asyncio.Future[Arrays]) -> None:
         pass
     if not done.done():
         done.set_exception(ClientGoneError())
+
+
+def _of_model(model: ServedModel) -> dict[str, Any]:
+    return {"model_name": model.name, "model_version": model.version}
 
 
 def _media_type(headers: Any, name: str) -> str:

@@ -38,6 +38,7 @@ class Engine:
         self.repository = repository
         self.failed: dict[tuple[str, str], str] = {}
         self._batchers: dict[tuple[str, str], Batcher] = {}
+        self._starters: dict[tuple[str, str], Batcher] = {}
         self._ready = set[tuple[str, str]]()
         self._lock = Lock()
         self._ended = Event()
@@ -53,7 +54,7 @@ class Engine:
             if self._compiler is None:
                 sizes = batch_sizes(self.settings.max_batch)
                 for model in self.models():
-                    self._batchers[model.name, model.version] = self._make_batcher(model, sizes)
+                    self._add(model, sizes)
                 self._compiler = Thread(
                     target=self._compile_all, name="braces-serve-compile", daemon=True
                 )
@@ -63,6 +64,12 @@ class Engine:
         """Yield all versions of all models."""
         for versions in self.repository.values():
             yield from versions.values()
+
+    def _add(self, model: ServedModel, sizes: tuple[int, ...]) -> None:
+        key = (model.name, model.version)
+        self._batchers[key] = self._make_batcher(model, sizes)
+        if model.start is not None:
+            self._starters[key] = self._make_batcher(model.start, sizes)
 
     def _make_batcher(self, model: ServedModel, sizes: tuple[int, ...]) -> Batcher:
         settings = self.settings
@@ -80,10 +87,11 @@ class Engine:
             key = (model.name, model.version)
             started = perf_counter()
             try:
-                for feed in self._examples(model):
-                    if self._ended.is_set():
-                        return
-                    model.compile(feed)
+                for program in filter(None, (model, model.start)):
+                    for feed in self._examples(program):
+                        if self._ended.is_set():
+                            return
+                        program.compile(feed)
             except Exception as error:
                 self.failed[key] = str(error)
                 LOGGER.exception("model %s/%s could not be compiled.", *key)
@@ -101,16 +109,16 @@ class Engine:
                 *(model.name, model.version, "`, `".join(missing)),
             )
             return
-        batcher = self._batchers[model.name, model.version]
+        rows_of_batches = self._batchers[model.name, model.version].sizes
         for numbers in itertools.product(*(self.settings.sizes[name] for name in free)):
             sizes = dict(zip(free, numbers, strict=True))
-            for rows in batcher.sizes or (1,):
+            for rows in (rows_of_batches if signature.is_joined else ()) or (1,):
                 yield signature.example(rows, sizes)
 
     def close(self) -> None:
         """Refuse requests that wait, and end the threads."""
         self._ended.set()
-        for batcher in self._batchers.values():
+        for batcher in (*self._batchers.values(), *self._starters.values()):
             batcher.close()
 
     # ---- state -------------------------------------------------------------------------------
@@ -140,6 +148,10 @@ class Engine:
         if key not in self._ready:
             raise busy(f"model `{model.name}` is being compiled.")
         return self._batchers[key]
+
+    def starter(self, model: ServedModel) -> Batcher | None:
+        """Return the queue of the program that computes the first state of a generation."""
+        return self._starters.get((model.name, model.version))
 
     def find(self, name: str, version: str | None = None) -> ServedModel:
         """Return a version of a model; the newest by default.

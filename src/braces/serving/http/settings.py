@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
@@ -22,6 +22,7 @@ class ServingSettings:
         max_body_bytes: The largest body of a request.
         body_timeout_s: The time limit of the body of a request.
         timeout_s: The time limit of a request, without its body.
+        max_tokens: The largest number of iterations of a generation.
         sizes: By symbolic size that is not the batch axis: the sizes that are accepted, and
             compiled at the start.
         token: The token that clients need; `None` for none.
@@ -36,6 +37,7 @@ class ServingSettings:
     max_body_bytes: int = 64 << 20
     body_timeout_s: float = 10.0
     timeout_s: float = 30.0
+    max_tokens: int = 4096
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     token: str | None = None
     hosts: tuple[str, ...] = ()
@@ -46,13 +48,19 @@ _LOWEST = {"wait_ms": 0.0, "body_timeout_s": 0.001, "timeout_s": 0.001}
 _LONGEST_S, _SHORTEST_TOKEN = 86400.0, 16
 
 
-def make_settings(**options: Any) -> ServingSettings:
+def make_settings(
+    *,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    hosts: Sequence[str] | None = None,
+    **options: Any,
+) -> ServingSettings:
     """Return checked settings.
 
     Raises:
         ProgramError: If an option is out of range.
     """
-    settings = ServingSettings(**options)
+    each = {name: tuple(numbers) for name, numbers in (sizes or {}).items()}
+    settings = ServingSettings(sizes=each, hosts=tuple(hosts or ()), **options)
     for option in fields(ServingSettings):
         value, default = getattr(settings, option.name), option.default
         if type(default) is int and (type(value) is not int or not 1 <= value < 2**31):
@@ -61,9 +69,9 @@ def make_settings(**options: Any) -> ServingSettings:
             _check_number(option.name, value, _LOWEST[option.name])
     if settings.token is not None:
         _check_token(settings.token)
-    for name, sizes in settings.sizes.items():
-        if not sizes or not all(type(size) is int and 0 < size < 2**31 for size in sizes):
-            raise _invalid(f"sizes[{name!r}]", sizes, "integers of at least 1")
+    for name, numbers in settings.sizes.items():
+        if not numbers or not all(type(size) is int and 0 < size < 2**31 for size in numbers):
+            raise _invalid(f"sizes[{name!r}]", numbers, "integers of at least 1")
     return settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +17,8 @@ from braces.passes.cleanup.prune import prune
 from braces.serving.protocol.tensor_spec import DATATYPES, Array, TensorSpec
 from braces.storage.model import PREDICT, Model
 
+START = "start"
+"""The program of a model file that computes the first state of a generation."""
 Arrays = Mapping[str, Array]
 """Arrays by name."""
 
@@ -32,6 +34,7 @@ class Signature:
             requests that are joined.
         joined_outputs: The outputs with the batch axis; each request gets its own elements.
         separate: Why requests are not joined; empty if they can be.
+        rows: The symbolic size of axis 0 that the inputs share; empty if there is none.
     """
 
     inputs: Mapping[str, TensorSpec]
@@ -39,6 +42,7 @@ class Signature:
     joined_inputs: frozenset[str] = frozenset()
     joined_outputs: frozenset[str] = frozenset()
     separate: str = ""
+    rows: str = ""
 
     @property
     def is_joined(self) -> bool:
@@ -47,9 +51,8 @@ class Signature:
 
     def free_sizes(self) -> list[str]:
         """Return the symbolic sizes of the inputs, without that of the batch axis."""
-        batch = {self.inputs[name].shape[0] for name in self.joined_inputs}
         names = (size for spec in self.inputs.values() for size in spec.shape)
-        return [*dict.fromkeys(s for s in names if isinstance(s, str) and s not in batch)]
+        return [*dict.fromkeys(s for s in names if isinstance(s, str) and s != self.rows)]
 
     def example(self, rows: int, sizes: Mapping[str, int]) -> dict[str, Array]:
         """Return inputs of zeros, of which only the types matter."""
@@ -72,6 +75,7 @@ class ServedModel:
         signature: Inputs, outputs and batch axis.
         run: Computes all outputs.
         compile: Compiles for the types of these inputs.
+        start: The program that computes the first state of a generation.
     """
 
     name: str
@@ -80,6 +84,7 @@ class ServedModel:
     signature: Signature
     run: Callable[[Arrays], Arrays]
     compile: Callable[[Arrays], None]
+    start: ServedModel | None = None
 
     def describe(self, versions: Sequence[str]) -> dict[str, Any]:
         """Return the metadata of the protocol."""
@@ -99,12 +104,22 @@ def serve_model(model: Model, name: str, version: str, platform: str) -> ServedM
     Raises:
         ProgramError: If an input or output has a type that the protocol does not have.
     """
-    entry = model.entry(PREDICT)
+    served = _serve_program(model, PREDICT, name, version, platform)
+    if START not in model.programs:
+        return served
+    start = _serve_program(model, START, name, version, platform)
+    return replace(served, start=start)
+
+
+def _serve_program(
+    model: Model, program: str, name: str, version: str, platform: str
+) -> ServedModel:
+    entry = model.entry(program)
     fetches = dict(entry.fetches)
     only = next(iter(fetches))
 
     def run(feed: Arrays) -> Arrays:
-        results = model.run_program(PREDICT, feed)
+        results = model.run_program(program, feed)
         if isinstance(results, dict):
             return cast("dict[str, Array]", results)
         return {only: results}
@@ -112,22 +127,22 @@ def serve_model(model: Model, name: str, version: str, platform: str) -> ServedM
     def compile_for(feed: Arrays) -> None:
         model.executor.compile(entry.program, model.scope, feed, fetches)
 
-    return ServedModel(name, version, platform, signature_of(model), run, compile_for)
+    return ServedModel(name, version, platform, signature_of(model, program), run, compile_for)
 
 
-def signature_of(model: Model) -> Signature:
-    """Return the signature of a model.
+def signature_of(model: Model, program: str = PREDICT) -> Signature:
+    """Return the signature of a program of a model.
 
     Raises:
         ProgramError: If an input or output has a type that the protocol does not have.
     """
-    entry = model.entry(PREDICT)
+    entry = model.entry(program)
     infos = entry.program.infos
     inputs = {name: _spec(name, infos[name].type, "input") for name in entry.feeds}
     outputs = {
         name: _spec(name, infos[var].type, "output") for name, var in entry.fetches.items()
     }
-    program = prune(entry.program, list(entry.fetches.values())).definition
+    definition = prune(entry.program, list(entry.fetches.values())).definition
     declared = {name: infos[name].type for name in entry.feeds}
     rows = find_batch_axis(declared.values())
     if rows is None:
@@ -135,12 +150,13 @@ def signature_of(model: Model) -> Signature:
             inputs, outputs, separate="axis 0 of its inputs is not one symbolic size."
         )
     if entry.program.updates:
-        return Signature(inputs, outputs, separate="it updates variables, or draws numbers.")
-    if reason := explain_dependence(program, rows, entry.fetches.values()):
-        return Signature(inputs, outputs, separate=reason)
+        reason = "it updates variables, or draws numbers."
+        return Signature(inputs, outputs, separate=reason, rows=str(rows))
+    if reason := explain_dependence(definition, rows, entry.fetches.values()):
+        return Signature(inputs, outputs, separate=reason, rows=str(rows))
     has_rows = {name for name, type_ in declared.items() if _is_first(type_, rows)}
     varying = {n for n, var in entry.fetches.items() if _is_first(infos[var].type, rows)}
-    return Signature(inputs, outputs, frozenset(has_rows), frozenset(varying))
+    return Signature(inputs, outputs, frozenset(has_rows), frozenset(varying), rows=str(rows))
 
 
 def _is_first(type_: Type, rows: Size) -> bool:
