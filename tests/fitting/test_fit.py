@@ -83,6 +83,16 @@ def test_the_history_has_what_a_loop_by_hand_measures(mode: str) -> None:
     assert bits(run.scope) == bits(scope)
 
 
+def test_a_scheduled_rate_is_that_of_the_last_step_of_the_epoch() -> None:
+    with br.Program() as prog:
+        loss = br.mean(br.fc(br.data("x", ["n", 4]), 2) ** 2)
+        br.optimizer.sgd(br.optimizer.linear_schedule(1.0, 0.0, 8)).minimize(loss)
+    data = br.batches({"x": labelled(16)["x"]}, 4)
+    run = br.fit(prog, data, epochs=2, log={"rate": "learning_rate"}, quiet=True)
+    assert run.history["rate"] == [0.625, 0.125]
+    assert run.scope["sgd/learning_rate"] == 0.125
+
+
 def test_evaluation_equals_validation_and_changes_nothing() -> None:
     run = fit()
     valid = br.batches(labelled(18, seed=1), 7)

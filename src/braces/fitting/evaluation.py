@@ -140,12 +140,15 @@ def _variable(program: Builder, value: Any) -> Any:
 
 
 def _logged_name(program: Builder, value: Any) -> str:
-    """Return the name of a logged variable; `"learning_rate"` is that of the optimizer."""
+    """Return the name of a logged variable; `"learning_rate"` is that of the optimizer.
+
+    A scheduled rate is computed by the step, so its name is that of the next value.
+    """
     infos = program.definition.main.vars
     if isinstance(value, str) and value == RATE and RATE not in infos:
         rates = [n for n, v in infos.items() if v.kind == STATE and n.endswith(f"/{RATE}")]
         if len(rates) == 1:
-            return rates[0]
+            return program.updates.get(rates[0], rates[0])
         raise UnknownNameError(
             f"the program has {len(rates)} learning rates; expected 1.",
             given=", ".join(rates) or None,
