@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces import hints
+from braces import hints, keywords
 from braces.define import decorator
 from braces.extend.operators import OPS
 from braces.frontend.control import if_else, rnn, while_loop
@@ -49,6 +49,7 @@ def advice() -> list[tuple[str, str]]:
                 found.append((f"{at}:{node.value.lineno}", texts(node.value)))
     found += [(f"hint {name}", text) for name, text in hints.HINTS.items()]
     found += [(f"method {name}", text) for name, text in hints.METHODS.items()]
+    found += [(f"keyword {name}", text) for name, text in keywords.ABSENT.items()]
     return found
 
 

@@ -9,16 +9,25 @@ from braces.errors import did_you_mean
 
 # ---- br.NAME ---------------------------------------------------------------------------------
 
-_HINTS = """\
+
+def _table(text: str) -> dict[str, str]:
+    """Return the hints of lines `name|name hint` by name."""
+    lines = (line.partition(" ") for line in text.splitlines())
+    return {name: hint for names, _, hint in lines for name in names.split("|")}
+
+
+HINTS = _table("""\
 absolute br.abs(x)
 accumulate br.metrics.mean(x)
-adam|scale_by_adam br.optimizer.adam(learning_rate)
+activations|f|functional br.relu and other functions of br
 adamw br.optimizer.adamw(learning_rate)
+adam|scale_by_adam br.optimizer.adam(learning_rate)
 adaptiveavgpool2d br.layers.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
 amax|reduce_max br.max(x, axis)
 amin|reduce_min br.min(x, axis)
+amp br.passes.mixed_precision("bfloat16")
 apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
 arccos br.acos(x)
 arccosh br.acosh(x)
@@ -29,68 +38,71 @@ arctan2 br.atan2(y, x)
 arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
-array|tensor br.constant(value), or br.data for a feed
 array_length|list_length br.lists.length(xs)
 array_read|list_get br.lists.get(xs, index), or xs[index]
 array_write|list_write br.lists.write(xs, index, x)
+array|tensor br.constant(value), or br.data for a feed
 assign the value itself: a name is bound once
 astype br.cast(x, dtype)
-autograd|grad|vjp br.gradients(targets, inputs)
+autograd|grad|gradienttape|vjp br.gradients(targets, inputs)
 average|reduce_mean br.mean(x, axis)
 avg_pool br.avg_pool2d(x, window)
 backward br.append_backward(loss)
 batchnorm1d|batchnorm2d br.batch_norm(x)
-bce br.sigmoid_binary_cross_entropy(logits, target)
-bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
-binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
-sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+bce|bce_with_logits|bceloss|bcewithlogitsloss br.sigmoid_binary_cross_entropy(logits, target)
 bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
+binary_cross_entropy|binarycrossentropy br.sigmoid_binary_cross_entropy(logits, target)
 binomial_of_key br.random.binomial
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
+block_until_ready|device_get|fetch|numpy exe.run(prog, scope, fetch=[x])
 bmm|mm br.matmul(x, y)
-broadcast|expand br.broadcast_to(x, shape)
 broadcast_arrays br.broadcast_to(x, shape): operators broadcast automatically
+broadcast|expand br.broadcast_to(x, shape)
 bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
+callbacks br.Callback, br.EarlyStopping and br.Best
 case br.create_switch()
 case_of br.create_switch(index)
-cat|concatenate|vstack br.concat(xs, axis=0)
 categorical br.random.categorical(logits), or br.distributions.Categorical(logits=logits)
+categoricalcrossentropy br.softmax_cross_entropy_soft(logits, target)
+cat|concatenate|vstack br.concat(xs, axis=0)
 cdist br.linalg.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
 chain_matmul|multi_dot br.matmul(br.matmul(x, y), z)
 cholesky_solve br.linalg.solve_triangular twice, with br.linalg.cholesky(x)
 chunk br.split(x, sections, axis)
 clamp br.clip(x, min, max)
-clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
-clip_by_value|optimizer.clip br.optimizer.clip_by_value(max_delta)
+clip_by_global_norm|clip_grad_norm|clip_grad_norm_ br.optimizer.clip_by_global_norm(max_norm)
+clip_by_value|clip_grad_value_|optimizer.clip br.optimizer.clip_by_value(max_delta)
 clone the variable itself: values never change
 column_stack br.stack(xs, axis=1)
-compile|jit br.Executor(): it compiles
+compile|function|jit br.Executor(): it compiles
 contrastive_loss br.losses.info_nce_loss(query, key)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
 conv_transpose|convtranspose2d br.layers.conv_transpose2d(x, weight)
 cos_sim br.losses.cosine_similarity(prediction, target)
-cosine_decay_schedule br.optimizer.cosine_decay_schedule
+cosine_decay_schedule|cosineannealingdecay|cosineannealinglr br.optimizer.cosine_decay_schedule
+cosinedecay br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
+cpuplace|device br.Executor(device="cpu:0")
 create_array|create_list|tensorarray br.lists.create(shape, dtype)
 create_parameter br.parameter(name, shape)
-cross_entropy|softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+cross_entropy|crossentropyloss br.softmax_cross_entropy(logits, labels)
 csvlogger br.fit(prog, data, log_files=['run.csv'])
+cuda|cudaplace br.Executor(device="gpu:0")
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
 cumulative_trapezoid br.cumsum of the trapezoid areas
 custom_jvp|custom_vjp br.custom_gradient(function)
 dataloader|dataset br.batches(arrays, batch_size)
-default_main_program br.default_program()
+default_main_program|get_default_graph br.default_program()
 default_startup_program br.default_program().startup
 deform_conv br.layers.deform_conv2d(x, weight, offset)
 degrees br.rad2deg(x)
 dense|linear br.fc(x, size)
 depth_to_space br.image.pixel_shuffle(x, factor)
 detach|no_grad br.stop_gradient(x)
-device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): the executor sets the device
 dice br.losses.dice_loss(prediction, target)
 div br.divide(x, y)
@@ -115,9 +127,9 @@ empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expit br.sigmoid(x)
-exponential_decay_schedule br.optimizer.exponential_decay
+exponential_decay_schedule|exponentiallr br.optimizer.exponential_decay
+f1_score|f1score br.metrics.f1(prediction, labels)
 fence|remat br.block(name, recompute=True) for the gradient
-fetch|numpy exe.run(prog, scope, fetch=[x])
 fftconvolve br.signal.convolve(x, y)
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
@@ -132,7 +144,6 @@ fmod br.remainder(x, y), whose sign is that of y
 fold br.image.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack|from_numpy br.constant(array), or br.data for a feed
-functional br.relu and other functions of br
 gamma_of_key br.random.gamma
 gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
 gammaln|lgamma|loggamma br.special.gammaln(x)
@@ -145,6 +156,7 @@ global_max_pooling2d br.layers.global_max_pool(x)
 global_scope|var_scope br.Scope()
 global_variables_initializer|initialize exe.init(prog, seed=0), which returns a scope
 gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for samples on a grid
+graph|program_guard with br.Program() as prog
 greater_than|gt br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 half br.float16
@@ -166,20 +178,25 @@ index_copy|index_put br.scatter_nd(x, updates, [indices])
 index_select br.take(x, indices, axis=0)
 init_params exe.init(prog, seed=0), which returns a scope; br.init has initializers
 init_weights exe.init(prog, seed=0); init= of a layer sets an initializer
+initializer|initializers br.init
+input|placeholder br.data(name, shape)
 instancenorm2d br.layers.instance_norm(x)
 int br.int32, or br.int64
 interpolate br.image.resize(x, shape, mode="linear")
 intersect1d|setdiff1d br.unique(x), and br.isin(x, y)
 invert ~x
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
+kaiming_normal|kaiming_normal_|msra br.init.he_normal()
+kaiming_uniform|kaiming_uniform_ br.init.he_uniform()
 kl_div br.losses.kl_div_loss(log_prediction, target)
 kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
 kthvalue|partition br.sort(x, axis)
-l1_loss br.absolute_error(prediction, target)
+l1_loss|l1loss br.absolute_error(prediction, target)
 lax br.scan, br.cond and br.while_loop
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
+learningrateschedule|lr_schedule br.optimizer.cosine_decay_schedule and other schedules
 less_than|lt br.less(x, y), or x < y
 list_append br.lists.append(xs, x)
 list_erase br.lists.erase(xs, index)
@@ -196,6 +213,7 @@ logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
 lp_pool br.layers.lp_pool2d(x, window)
+lr_scheduler|lrscheduler|schedule br.optimizer.cosine_decay_schedule and other schedules
 lrn br.layers.local_response_norm(x, size)
 lu br.linalg.solve(a, b), br.linalg.slogdet(x), or br.linalg.qr(x)
 manual_seed|seed exe.init(prog, scope, seed=0)
@@ -206,10 +224,12 @@ max_unpool br.layers.max_unpool2d(x, indices, shape)
 mod br.remainder(x, y), or x % y
 mode br.unique(x), with the counts that it returns
 modelcheckpoint br.fit(prog, data, folder="job"), or br.Best(path) for the best epoch
-mse_loss|square_error_cost br.squared_error(prediction, target)
+module br.block(name), or a function that calls layers
+mse|mse_loss|mseloss|square_error_cost br.squared_error(prediction, target)
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multinomial br.random.categorical(logits)
-name_scope with br.block(name)
+multisteplr|piecewise_constant_schedule|step_decay br.optimizer.piecewise_constant_schedule
+name_scope|variable_scope with br.block(name)
 nancumsum br.cumsum(br.nan_to_num(x), axis)
 narrow x[start:stop], or br.dynamic_slice(x, starts, sizes)
 ndim|rank x.ndim
@@ -220,13 +240,15 @@ nll br.losses.nll_loss(log_probs, labels)
 nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
 normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
+normal_ br.init.normal()
 normalize br.linalg.l2_normalize(x, axis)
 numel the product of x.shape
+onecyclelr|warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
+onnx br.from_onnx(path), or br.to_onnx(prog, path)
 operatorfunction br.op, which creates them
-optim br.optimizer
+optim|optimizers br.optimizer
+paramattr br.fc(x, size, params=[w, b], init=...)
 permute br.permute_dims(x, axes)
-piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
-placeholder br.data(name, shape)
 pmap br.Executor(layout=br.Layout(mesh, …)), which runs one program on several devices
 poisson_of_key br.random.poisson
 polynomial_schedule br.optimizer.polynomial_schedule
@@ -235,16 +257,17 @@ positive the variable itself
 predict exe.evaluate(prog, scope, feed, fetch=logits)
 prefetch exe.feeds(prog, batches), which prepares feeds while runs compute
 print a listener of exe.run, or fetch the variable
-program_guard with br.Program() as prog
+prngkey|random.key|random.prngkey exe.init(prog, scope, seed=0); operators have no key
 psi br.special.digamma(x)
 ptp br.max(x, axis) - br.min(x, axis)
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
 radians br.deg2rad(x)
-rand|uniform br.random.uniform(shape)
 rand_like br.random.uniform(x.shape)
 randint br.random.randint(shape, low, high)
 randn br.random.normal(shape)
 randn_like br.random.normal(x.shape)
+random.split exe.init(prog, scope, seed=0); operators have no key
+rand|uniform br.random.uniform(shape)
 ravel br.reshape(x, [-1])
 reduce_all br.all(x, axis)
 reduce_any br.any(x, axis)
@@ -271,24 +294,29 @@ scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
 scatter_reduce br.segment_sum(data, ids, n) and related functions, or br.put_along_axis
-schedule br.optimizer.cosine_decay_schedule and other schedules
+scope_guard exe.run(prog, scope): the scope is an argument
 select x[:, index]
 sequential br.block(name), which can be called again
 session br.Executor()
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
+sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.losses.focal_loss(logits, target)
 smooth_l1 br.losses.smooth_l1_loss(prediction, target)
+softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
 solve_triangular|triangular_solve br.linalg.solve_triangular(a, b, lower=True)
 space_to_depth br.image.pixel_unshuffle(x, factor)
+sparsecategoricalaccuracy br.metrics.accuracy(logits, labels)
+sparsecategoricalcrossentropy br.softmax_cross_entropy(logits, labels)
+steplr br.optimizer.piecewise_constant_schedule
 summary prog.summary()
 summarywriter br.fit(prog, data, log_files=['events']), a folder for TensorBoard
 swiglu br.silu(x) * y
 swish br.silu(x)
 symboltable block.symbol_table
 top_k br.topk(x, k)
-train|trainer br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
 train_step exe.run(prog, scope, feed), or br.fit(prog, data) for the loop
+train|trainer br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
 transpose br.permute_dims(x, axes), or x.T
 trapz br.signal.trapezoid(y, x)
 triplet_loss br.losses.triplet_margin_loss(anchor, positive, negative)
@@ -300,154 +328,130 @@ upsampling2d br.image.upsample(x, factor)
 value_and_grad br.gradients(targets, inputs), and fetch both
 vectorize a leading axis: operators broadcast
 view br.reshape(x, shape)
-warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
 while br.create_while(), or br.while_loop
 window x[start:stop]
-"""
-HINTS = {
-    name: hint
-    for names, _, hint in (line.partition(" ") for line in _HINTS.splitlines())
-    for name in names.split("|")
-}
+xavier_normal|xavier_normal_ br.init.glorot_normal()
+xavier|xavier_uniform|xavier_uniform_ br.init.glorot_uniform()
+""")
 
 # ---- x.NAME of a variable --------------------------------------------------------------------
 
-METHODS = {
-    "at": "br.scatter_nd(x, updates, [i]) to set x[i], br.scatter_add(x, i, updates) to add, "
-    "br.dynamic_update_slice(x, update, starts) for a part",
-    "bool": "x.astype('bool')",
-    "fc": "br.fc(x, size)",
-    "contiguous": "the variable itself: XLA chooses the memory layout",
-    "cpu": "br.Executor(device='cpu'): the executor sets the device",
-    "cuda": "br.Executor(device='cuda:0'): the executor sets the device",
-    "data": "exe.run(prog, scope, fetch=x) for its value",
-    "detach": "br.stop_gradient(x)",
-    "device": "br.Executor(device=...): the executor sets the device",
-    "double": "x.astype('float64')",
-    "float": "x.astype('float32')",
-    "grad": "br.gradients(loss, x)",
-    "half": "x.astype('float16')",
-    "int": "x.astype('int32')",
-    "item": "exe.run(prog, scope, fetch=x) for its value",
-    "long": "x.astype('int64')",
-    "numpy": "exe.run(prog, scope, fetch=x) for its value",
-    "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) to block gradients",
-    "size": "x.shape, or br.size(x.shape[0]) for a number in the program",
-    "to": "x.astype(dtype); br.Executor(device=...) sets the device",
-    "tolist": "exe.run(prog, scope, fetch=x) for its value",
-    "view": "x.reshape(...)",
-}
+METHODS = _table("""\
+assign_sub prog.update(x, value) for a parameter or state; other variables are bound once
+assign|assign_add prog.update(x, value) for a parameter or state; other variables are bound once
+at br.scatter_nd(x, updates, [i]) to set x[i], br.scatter_add(x, i, updates) to add, \
+br.dynamic_update_slice(x, update, starts) for a part
+bool x.astype('bool')
+contiguous the variable itself: XLA chooses the memory layout
+cpu|cuda|device br.Executor(device=...): the executor sets the device
+data|item|numpy|tolist exe.run(prog, scope, fetch=x) for its value
+detach br.stop_gradient(x)
+dim x.ndim
+double x.astype('float64')
+eval exe.evaluate(prog, scope, feed={...}, fetch=x) for its value
+fc br.fc(x, size)
+float x.astype('float32')
+get_shape x.shape
+grad|retain_grad br.gradients(loss, x), or fetch=br.grad_of(loss, x)
+half x.astype('float16')
+int x.astype('int32')
+long x.astype('int64')
+register_hook br.custom_gradient(function) to change a gradient
+requires_grad br.gradients(loss, x), or br.stop_gradient(x) to block gradients
+size x.shape, or br.size(x.shape[0]) for a number in the program
+to x.astype(dtype); br.Executor(device=...) sets the device
+update prog.update(x, value) for a parameter or state; memories of loops have update()
+view x.reshape(...)
+""")
 
 # ---- of programs, scopes, executors and models -----------------------------------------------
 
-_RUN = "exe.run(prog, scope, feed={...}, fetch=[...])"
-_TRAIN = "br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)"
-_DEVICE = "br.Executor(device=...): the executor sets the device"
-
 HABITS: dict[str, dict[str, str]] = {
-    "Program": {
-        "all_parameters": "prog.parameters",
-        "backward": "br.append_backward(loss)",
-        "clone": "br.for_test(prog), or br.prune(prog, targets)",
-        "add": "br.fc(x, size) in `with br.Program():`, which adds operators",
-        "compile": "br.optimizer.adam(1e-3).minimize(loss) for the optimizer and the loss, and "
-        "br.fit(prog, data, metrics={...}); exe.compile compiles before the first run",
-        "copy": "br.Program.from_bytes(prog.to_bytes())",
-        "cpu": _DEVICE,
-        "cuda": _DEVICE,
-        "eval": "exe.evaluate(prog, scope, feed={...}), which is in inference mode",
-        "evaluate": "br.evaluate(prog, data, scope)",
-        "fit": _TRAIN,
-        "flops": "prog.cost().operations",
-        "fit_generator": _TRAIN,
-        "forward": _RUN,
-        "global_block": "prog.block(0)",
-        "init": "exe.init(prog, seed=0), which returns a scope",
-        "init_params": "exe.init(prog, seed=0), which returns a scope",
-        "initialize": "exe.init(prog, seed=0), which returns a scope",
-        "list_vars": "prog.vars",
-        "load_state_dict": "scope.load_state_dict(values)",
-        "num_blocks": "len(prog.blocks)",
-        "ops": "prog.block(0).ops",
-        "parse_from_string": "br.Program.from_bytes(data)",
-        "predict": _RUN,
-        "random_seed": "exe.init(prog, scope, seed=0)",
-        "run": _RUN,
-        "serialize_to_string": "prog.to_bytes()",
-        "state_dict": "scope.state_dict()",
-        "to": _DEVICE,
-        "train": f"{_TRAIN}; exe.run is in training mode, exe.evaluate in inference mode",
-        "train_on_batch": _RUN,
-        "train_step": _RUN,
-        "trainable_variables": "prog.parameters",
-        "trainable_weights": "prog.parameters",
-        "variables": "prog.vars",
-        "weights": "prog.parameters",
-    },
-    "Scope": {
-        "delete": "scope.erase(name)",
-        "drop": "scope.erase(name)",
-        "find": "scope.find_var(name)",
-        "list": "list(scope)",
-        "load": "br.load_parameters(scope, path)",
-        "pop": "scope.erase(name)",
-        "remove": "scope.erase(name)",
-        "run": "exe.run(prog, scope): a scope only holds values",
-        "save": "br.save_parameters(scope, path)",
-        "set": "scope[name] = array",
-        "vars": "scope.keys()",
-    },
-    "Executor": {
-        "eval": "exe.evaluate(prog, scope, feed={...}, fetch=[...])",
-        "fit": _TRAIN,
-        "forward": _RUN,
-        "init_params": "exe.init(prog, seed=0), which returns a scope",
-        "initialize": "exe.init(prog, seed=0), which returns a scope",
-        "jit": "exe.run: it compiles",
-        "predict": _RUN,
-        "reset": "exe.init(prog, scope, seed=0)",
-        "step": _RUN,
-        "train": _TRAIN,
-    },
-    "Model": {
-        "eval": "model.run(x=xs), which only predicts",
-        "evaluate": "model.run(x=xs)",
-        "fit": "model.run_program('train', x=xs, y=ys) for each batch",
-        "forward": "model.run(x=xs)",
-        "inputs": "model.feeds",
-        "load_state_dict": "model.scope.load_state_dict(values)",
-        "outputs": "model.fetches",
-        "parameters": "model.scope.names()",
-        "predict": "model.run(x=xs)",
-        "state_dict": "model.scope.state_dict()",
-        "train": "model.run_program('train', x=xs, y=ys) for each batch",
-        "weights": "model.scope.names()",
-    },
-    "Fit": {
-        "best_epoch": "br.Best(path, monitor) as a callback",
-        "best_model_path": "br.Best(path, monitor) as a callback",
-        "fit": "br.fit(prog, data, epochs=..., folder=...): more epochs continue a run",
-        "logged_metrics": "run.history",
-        "metrics": "run.history",
-        "model": "run.program and run.scope",
-        "params": "run.history for measurements, run.scope for parameters",
-        "predict": "run.exe.evaluate(prog, run.scope, feed={...}, fetch=[...])",
-        "save_checkpoint": "run.save()",
-        "save_weights": "br.save_parameters(run.scope, path)",
-        "state_dict": "run.scope.state_dict()",
-        "summary": "run.program.summary()",
-        "test": "run.evaluate(data)",
-        "train": "br.fit(prog, data, epochs=..., folder=...): more epochs continue a run",
-        "validate": "run.evaluate(data)",
-    },
-    "TrainingSteps": {
-        "fit": "for step in br.training(...), or br.fit(prog, data) with the loop inside",
-        "history": "br.fit(prog, data), which has a history",
-        "run": "for step in br.training(...)",
-        "step": "for step in br.training(...), or next(iter(steps)) for one step",
-        "train": "for step in br.training(...)",
-    },
-}
+    "Program": _table("""\
+add br.fc(x, size) in `with br.Program():`, which adds operators
+all_parameters|named_parameters|trainable_variables|trainable_weights|weights prog.parameters
+apply|predict exe.evaluate(prog, scope, feed={...}, fetch=[...])
+backward br.append_backward(loss)
+clone br.for_test(prog), or br.prune(prog, targets)
+compile br.optimizer.adam(1e-3).minimize(loss) for the optimizer and the loss, and \
+br.fit(prog, data, metrics={...}); exe.compile compiles before the first run
+copy br.Program.from_bytes(prog.to_bytes())
+cpu|cuda|to br.Executor(device=...): the executor sets the device
+eval exe.evaluate(prog, scope, feed={...}), which is in inference mode
+evaluate br.evaluate(prog, data, scope)
+export br.to_onnx(prog, path, scope=scope), or br.save_model(path, prog, scope)
+fit|fit_generator br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
+flops prog.cost().operations
+forward|run|train_on_batch|train_step exe.run(prog, scope, feed={...}, fetch=[...])
+get_weights|state_dict scope.state_dict()
+global_block prog.block(0)
+init|init_params|initialize|random_seed exe.init(prog, seed=0), which returns a scope
+inputs prog.feeds
+layers prog.summary().rows
+list_vars|variables prog.vars
+load_state_dict scope.load_state_dict(values)
+num_blocks len(prog.blocks)
+ops prog.block(0).ops
+outputs prog.fetches
+parse_from_string br.Program.from_bytes(data)
+serialize_to_string prog.to_bytes()
+set_weights scope.update(values)
+to_onnx br.to_onnx(prog, path, scope=scope, fetches=[...])
+train br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss); exe.run is \
+in training mode, exe.evaluate in inference mode
+zero_grad exe.run(prog, scope): gradients do not accumulate between runs
+"""),
+    "Scope": _table("""\
+delete|drop|pop|remove scope.erase(name)
+find scope.find_var(name)
+list list(scope)
+load br.load_parameters(scope, path)
+load_dict scope.update(values)
+parameters scope.names()
+run exe.run(prog, scope): a scope only holds values
+save br.save_parameters(scope, path)
+set scope[name] = array
+vars scope.keys()
+"""),
+    "Executor": _table("""\
+close exe.clear() to free compiled code; there is nothing to close
+device exe.device_name
+eval|infer|predict exe.evaluate(prog, scope, feed={...}, fetch=[...])
+fit|train br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
+forward|step|train_step exe.run(prog, scope, feed={...}, fetch=[...])
+init_params|initialize|reset exe.init(prog, seed=0), which returns a scope
+jit exe.run: it compiles
+train_from_dataset br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
+"""),
+    "Model": _table("""\
+eval|evaluate|forward|predict model.run(x=xs)
+fit|train model.run_program('train', x=xs, y=ys) for each batch
+inputs model.feeds
+load_state_dict model.scope.load_state_dict(values)
+outputs model.fetches
+parameters|weights model.scope.names()
+state_dict model.scope.state_dict()
+"""),
+    "Fit": _table("""\
+best_epoch|best_model_path br.Best(path, monitor) as a callback
+fit|train br.fit(prog, data, epochs=..., folder=...): more epochs continue a run
+logged_metrics|metrics run.history
+model run.program and run.scope
+params run.history for measurements, run.scope for parameters
+predict run.exe.evaluate(prog, run.scope, feed={...}, fetch=[...])
+save_checkpoint run.save()
+save_weights br.save_parameters(run.scope, path)
+state_dict run.scope.state_dict()
+summary run.program.summary()
+test|validate run.evaluate(data)
+"""),
+    "TrainingSteps": _table("""\
+fit for step in br.training(...), or br.fit(prog, data) with the loop inside
+history br.fit(prog, data), which has a history
+run|train for step in br.training(...)
+step for step in br.training(...), or next(iter(steps)) for one step
+"""),
+}  # fmt: skip
 
 
 NO_HINTS: Mapping[str, str] = {}

@@ -17,17 +17,18 @@ _WORDS = """\
 act: activation activation_fn nonlinearity
 ahead: buffer_size prefetch prefetch_factor
 axes: dim dims axis shape axis_names axis_shapes mesh_shape mesh_dim_names dim_names
-axis: dim dims axes
+axis: dim dims axes batch_first time_major
 b1: beta1 beta_1 betas beta
 b2: beta2 beta_2
 batch_size: batch bs minibatch_size per_device_batch_size
 batches: loader data_loader dataloader dataset iterable iterator
+bias: use_bias bias_attr with_bias
 bias_init: bias_initializer
 check_nan: check_nan_inf check_numerics debug_nans
 class_weights: weight weights class_weight
-concentration: alpha a
 concentration0: beta b
 concentration1: alpha a
+concentration: alpha a
 correction: ddof unbiased
 covariance_matrix: cov covariance
 device: place backend devices device_type
@@ -41,7 +42,7 @@ feed: feed_dict
 feeds: inputs feed_vars
 fetch: fetch_list fetches
 fetches: outputs fetch_vars fetch_list
-filters: out_channels
+filters: out_channels num_filters features
 folder: directory dir dirname path ckpt_dir
 groups: feature_group_count num_groups
 heads: num_heads
@@ -71,12 +72,13 @@ pad: pad_to_multiple_of padding
 padding: pad
 padding_index: padding_idx
 parameters: parameter_list var_list
-params: partition_rules layout_map
+params: partition_rules layout_map param_attr weight_attr
 path: file file_name filename folder directory f filepath path_prefix
 positive_weight: pos_weight
 pred: predicate cond
 prediction: input predictions preds y_pred
 probs: p prob probability probabilities
+quiet: verbose silent progress
 rate: p lam drop_prob dropout_prob
 reduction: reduce size_average
 replace: replacement
@@ -85,7 +87,7 @@ scale: std stddev std_dev sigma
 scope: variables
 seed: rng key random_state random_seed rngs
 shape: size sample_shape
-size: out_features units hidden_size num_units
+size: out_features units num_outputs features hidden_size num_units
 sizes: batch_size dynamic_axes dynamic_shapes input_size
 stride: strides
 target: targets labels label y_true
@@ -93,11 +95,12 @@ target_gradients: grad_ys grad_outputs
 targets: ys outputs fetch fetch_list
 timeout_s: timeout
 total_count: n trials num_trials
+validation: validation_data val_data eval_dataset
 var: variance
 weight_decay: weight_decay_rate l2
 weights: sample_weight
-workers: num_workers
 window: kernel_size filter_size pool_size
+workers: num_workers
 x: a input inputs
 y: b other
 """
@@ -106,6 +109,31 @@ WORDS: Mapping[str, Sequence[str]] = {
     for parameter, _, others in (line.partition(": ") for line in _WORDS.splitlines())
 }
 """Words of other libraries by the parameter that stands for them in Braces."""
+
+_ABSENT = """\
+training,train,is_test,is_training,deterministic: exe.run trains, exe.evaluate predicts.
+use_running_average: exe.run trains, exe.evaluate predicts.
+weight_decay,decay: Use br.optimizer.adamw, or br.optimizer.add_decayed_weights in a chain.
+clipnorm,global_clipnorm,grad_clip: Use br.optimizer.clip_by_global_norm in a chain.
+max_grad_norm: Use br.optimizer.clip_by_global_norm in a chain.
+from_logits: Losses and metrics have logits as arguments.
+return_sequences,return_state: The result is (outputs, state).
+num_embeddings,input_dim: Pass a pair: br.embedding(ids, [number, size]).
+embedding_dim,output_dim: Pass a pair: br.embedding(ids, [number, size]).
+in_channels,in_features,num_channels: The number of inputs follows from x.
+return_numpy: Results are NumPy arrays.
+inplace: Variables are immutable.
+keep_prob: Use rate=1 - keep_prob.
+num_flatten_dims: The last axis is contracted; use br.flatten(x).
+batch_size,shuffle: Pass br.batches(arrays, batch_size).
+steps_per_epoch,max_steps: Use steps=.
+"""
+ABSENT: Mapping[str, str] = {
+    word: sentence
+    for words, _, sentence in (line.partition(": ") for line in _ABSENT.splitlines())
+    for word in words.split(",")
+}
+"""Sentences about words of other libraries that stand for no parameter."""
 
 
 def say_keyword(word: str, parameters: Iterable[str]) -> str:
@@ -121,7 +149,7 @@ def say_keyword(word: str, parameters: Iterable[str]) -> str:
     meant = [name for name in known if word.lower() in WORDS.get(name, ())]
     if meant:
         return f"Use {' or '.join(f'{name}=' for name in meant)}."
-    return did_you_mean(word, known)
+    return ABSENT.get(word) or did_you_mean(word, known)
 
 
 def add_keyword_hint(

@@ -83,6 +83,8 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
         name in NumPyDispatch.composed or (definition and definition.inputs)
     ):
         hint = f"{public_path(name)}(x)"
+    if hint is None and name.endswith("_"):  # x.add_(y) of PyTorch
+        hint = "a new variable, as x = x + y or br.where: variables are immutable"
     fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."
     return AttributeError(f"Var has no attribute `{name}`. {fix}", name=name)
 

@@ -145,6 +145,8 @@ def test_a_hint_ignores_case_and_near_misses_are_suggested() -> None:
         ("view", "Use x.reshape"),
         ("backward", "Use br.append_backward"),
         ("relu", "Use br.relu(x)"),
+        ("add_", "variables are immutable"),
+        ("update", "Use prog.update(x, value)"),
         ("shap", "Did you mean `shape`"),
         ("zzz", "See dir(br.Var)"),
     ],
@@ -160,3 +162,7 @@ def test_a_variable_suggests_counterparts_of_foreign_methods(name: str, said: st
 def test_case_is_no_matter_for_what_is_suggested() -> None:
     with pytest.raises(AttributeError, match="Did you mean `sgd`"):
         br.optimizer.SGD  # noqa: B018
+    with pytest.raises(AttributeError, match=r"br\.layers\.lstm is br\.lstm"):
+        br.layers.LSTM  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Use br\.squared_error"):
+        br.losses.MSELoss  # noqa: B018

@@ -71,7 +71,8 @@ def _suggest(module: str, name: str, names: Iterable[str]) -> str:
         return f"Use {hint}."
     hint = HINTS.get(name.lower())
     habit = f"Use {hint}." if hint else ""
-    return say_home(f"{module}.{name}") or habit or suggest(name, names)
+    home = say_home(f"{module}.{name}") or habit or say_home(f"{module}.{name.lower()}")
+    return home or suggest(name, names)
 
 
 def operand(x: Any, what: str) -> Var:
