@@ -197,6 +197,14 @@ class PlanCache:
             plans.pop(key, None)
 
 
+def _not_a_dict(plan: Plan, feed: Any) -> FeedError:
+    fix = "Pass feed={'x': array, …}."
+    if isinstance(feed, tuple | list) and plan.feeds:
+        names = ", ".join(map(repr, plan.feeds))
+        fix = f"Pass feed=dict(zip([{names}], batch)), or use br.batches({{'x': array}})."
+    return FeedError(f"expected a dict for feed, got {feed!r:.80}.", fix=fix)
+
+
 def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
     """Return the feeds as arrays of the declared dtypes, on the devices of a mesh.
 
@@ -205,9 +213,7 @@ def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> 
             type.
     """
     if type(feed) is not dict and not isinstance(feed, Mapping):
-        raise FeedError(
-            f"expected a dict for feed, got {feed!r:.80}.", fix="Pass feed={'x': array, …}."
-        )
+        raise _not_a_dict(plan, feed)
     feeds: dict[str, Any] = {}  # `dict[str, Any]()` takes ten times as long
     dtypes, more = plan.dtypes, None
     if feed.keys() != dtypes.keys():

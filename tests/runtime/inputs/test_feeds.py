@@ -155,3 +155,13 @@ def test_a_state_is_not_converted_and_the_error_has_the_fix(mode: str) -> None:
     ):
         exe.run(prog, scope, fetch=y)
     assert scope.var("w").dtype == np.float64
+
+
+def test_a_tuple_of_arrays_is_refused_with_the_names_of_the_data() -> None:
+    with br.Program() as prog:
+        x, y = br.data("x", ["n"]), br.data("y", ["n"])
+        total = br.sum(x * y)
+    batch: Any = (np.ones(2), np.ones(2))
+    with pytest.raises(br.FeedError, match="expected a dict for feed") as caught:
+        br.Executor().run(prog, br.Scope(), batch, total)
+    assert "feed=dict(zip(['x', 'y'], batch))" in str(caught.value)

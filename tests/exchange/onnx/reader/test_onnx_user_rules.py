@@ -37,9 +37,12 @@ def test_a_rule_gets_inputs_and_attributes(mode: str) -> None:
     assert result(program, mode) == [4.0, -8.0]
 
 
+def both(x: br.Var) -> tuple[br.Var, br.Var]:
+    return -x, x + 1.0
+
+
 def test_a_rule_returns_several_outputs(mode: str) -> None:
-    rules = {"my.domain.Two": lambda x: (-x, x + 1.0)}
-    program = read("a, b = my.domain.Two(x) y = Add(a, b)", rules)
+    program = read("a, b = my.domain.Two(x) y = Add(a, b)", {"my.domain.Two": both})
     assert result(program, mode) == [1.0, 1.0]
 
 
@@ -54,12 +57,24 @@ def test_an_unknown_operator_names_the_way_out() -> None:
     assert "rules={operator: function}" in str(caught.value)
 
 
+def needs_two(x: br.Var, y: br.Var) -> br.Var:
+    return x + y
+
+
+def returns_a_number(x: br.Var) -> int:
+    return x.ndim + 2
+
+
+def reshapes(x: br.Var) -> br.Var:
+    return br.reshape(x, [-2])
+
+
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (lambda x, y: x, "the rule of my.domain.Scale raised TypeError: "),
-        (lambda x: 3, "the rule returned 3; expected a variable, or a tuple of them"),
-        (lambda x: br.reshape(x, [-2]), "reshape"),
+        (needs_two, "the rule of my.domain.Scale raised TypeError: "),
+        (returns_a_number, "the rule returned 3; expected a variable, or a tuple of them"),
+        (reshapes, "reshape"),
     ],
 )
 def test_a_rule_that_fails_is_named(rule: Any, words: str) -> None:
