@@ -23,7 +23,6 @@ ELSEWHERE = ("internals/", "decisions/", "_build/", "files/")
 OWN_TESTS = ("guides/scale_out.md", "guides/remote.md")
 """Pages that need several devices or processes: test_docs.py runs them."""
 UNOPTIMIZED = ("gallery/", "guides/surgery/", "guides/data.md", "how_do_i/")
-UNOPTIMIZED = ("gallery/", "guides/surgery/", "guides/data.md", "how_do_i.md")
 """Pages with many compilations and short runs."""
 
 
