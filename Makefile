@@ -101,8 +101,8 @@ coverage: $(READY) ## lines and branches that tests run, least covered files fir
 	tests=$$?; $(RUN) coverage combine --quiet && $(RUN) coverage html --quiet && \
 	$(RUN) coverage report --sort=cover --skip-covered && exit $$tests
 
-browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
-	$(RUN) pytest tests/browser
+browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one, TESTS=... chooses tests)
+	$(RUN) pytest $(or $(TESTS),tests/browser)
 
 format: $(READY) ## mend what `make lint` can mend by itself
 	$(RUN) ruff check --fix $(PYTHON_FILES)

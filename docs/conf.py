@@ -34,18 +34,23 @@ html_css_files = ["braces.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_search_language = "en"
+html_search_scorer = "_static/scorer.js"
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b57d0", "color-brand-content": "#0b57d0"},
     "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},
 }
 pygments_style, pygments_dark_style = "friendly", "monokai"
+languages = ("python", "py", "sh", "yaml")
+copybutton_selector = ", ".join(f".highlight-{name} pre" for name in languages)
+    f".highlight-{name} pre" for name in ("python", "py", "sh", "yaml")
+)
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
 
 # ---- docstrings
 autodoc_typehints = "none"  # the signature shows defaults; types are in the sections
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 88
 add_module_names = True  # braces_docs.names writes `br.` in place of `braces.`
 toc_object_entries_show_parents = "hide"
 napoleon_numpy_docstring = False

@@ -12,9 +12,17 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect all parts with Sphinx; a change of one of them builds all pages again."""
-    from braces_docs import docstrings, equivalents, files, names, reference, sidebar
+    from braces_docs import (
+        aliases,
+        docstrings,
+        equivalents,
+        files,
+        names,
+        reference,
+        sidebar,
+    )
 
-    for part in (reference, files, sidebar, docstrings, names):
+    for part in (reference, files, sidebar, docstrings, names, aliases):
         part.setup(app)
     inputs = [*sorted(Path(__file__).parent.iterdir()), equivalents.LIST]
     content = b"".join(file.read_bytes() for file in inputs if file.is_file())

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from braces_docs.files import DOCS
+from braces_docs.files import DOCS, original
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -55,8 +55,16 @@ def own_links(docname: str, text: str) -> list[str]:
 def toctree(pages: list[str], caption: str) -> str:
     """A hidden toctree."""
     options = ":hidden:\n" + (f":caption: {caption}\n" if caption else "")
-    names = "\n".join(f"/{page}" for page in pages)
+    names = "\n".join(f"{short_title(page)} </{page}>" for page in pages)
     return f"\n```{{toctree}}\n{options}\n{names}\n```\n"
+
+
+def short_title(page: str) -> str:
+    """The heading of a page without what follows a colon."""
+    file = original(page)
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    titles = (line.removeprefix("# ") for line in lines if line.startswith("# "))
+    return next(titles, "Reference").partition(": ")[0].replace("`", "")
 
 
 def toctrees(docname: str, text: str) -> Iterator[str]:
