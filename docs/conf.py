@@ -42,8 +42,6 @@ html_theme_options = {
 pygments_style, pygments_dark_style = "friendly", "monokai"
 languages = ("python", "py", "sh", "yaml")
 copybutton_selector = ", ".join(f".highlight-{name} pre" for name in languages)
-    f".highlight-{name} pre" for name in ("python", "py", "sh", "yaml")
-)
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
 
 # ---- docstrings
