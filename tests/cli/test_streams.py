@@ -47,6 +47,7 @@ TABLE: dict[str, list[list[str]]] = {
     "convert": [["FILE", "OUT.txt"], ["NONE", "OUT.txt"], ["FILE", ODD]],
     "ops": [[], ["tanh"], ["conv2d"], [ODD]],
     "cache": [[]],
+    "serve": [["NONE"], ["FILE"], ["ODD FILE", "--insecure", "--host", ODD]],
     "worker": [["--listen", ODD, "--token-file", "TOKEN"]],
     "completion": [["bash"]],
 }

@@ -239,6 +239,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except UnicodeError:
+        raise ProgramError(f"invalid host {host!r:.80}.") from None
     except OSError as error:
         reasons = {errno.EADDRINUSE: "in use", errno.EACCES: "not permitted"}
         if error.errno in reasons:

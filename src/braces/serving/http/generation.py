@@ -77,13 +77,13 @@ class Generation:
             feed = feed | {name: outputs[name] for name in self._form.carried}
             rows = {name: iterations_first(outputs[name]) for name in self._form.streamed}
             computed = min(map(len, rows.values()))
+            self.batcher.metrics.tokens += computed
             for i in range(computed):
                 row = {name: values[i] for name, values in rows.items()}
                 yield row
                 is_ended = is_ended | np.isin(next(iter(row.values())), [*asked.stop])
                 if asked.stop and np.all(is_ended):
                     return
-            self.batcher.metrics.tokens += computed
             if computed < count or not outputs.get(CONTINUES, True):
                 return
             left -= count

@@ -1,0 +1,1 @@
+"""The server: a load test with clients that misbehave, and its speed beside ONNX Runtime."""
