@@ -257,3 +257,27 @@ def test_sizes_that_are_not_listed_are_refused(tmp_path: Any) -> None:
         assert answer.status == status
     assert "t=5" in answer.error
     app.close()
+
+
+def test_a_loop_that_does_not_end_is_stopped(tmp_path: Any) -> None:
+    with br.Program() as prog:
+        x, loop = br.data("x", ["n"]), br.create_while()
+        with loop.block() as block:
+            value = block.add_memory(init=x)
+            block.set_condition(br.all(value < 10.0))
+            value.update(br.sin(value) + 0.01)
+        y = loop.final(value)
+    br.save_model(tmp_path / "m.model", prog, br.Scope(), ["x"], {"y": y})
+    app = br.create_inference_app(tmp_path / "m.model", timeout_s=0.3, max_batch=2)
+
+    async def work() -> None:
+        await wait_ready(app)
+        path = "/v2/models/m/infer"
+        endless, short = (body(entry("x", np.float32([start]))) for start in (1.0, 11.0))
+        assert (await call(app, "POST", path, endless)).status in (500, 504)
+        await asyncio.sleep(0.3)
+        answer = await call(app, "POST", path, short)
+        assert answer.json["outputs"][0]["data"] == [11.0]
+
+    run(work())
+    app.close()

@@ -225,3 +225,38 @@ def test_a_missing_package_is_named_with_its_extra(
     with pytest.raises((MissingPackageError, ModuleNotFoundError)) as caught:
         br.create_inference_app(folder / "double.model")
     assert "starlette" in str(caught.value)
+
+
+def test_a_request_in_progress_is_answered_before_the_end(folder: Path) -> None:
+    with br.serve(folder / "double.model", port=0, max_batch=2, wait_ms=300.0) as server:
+        server.wait_ready()
+        link = http.client.HTTPConnection("127.0.0.1", port_of(server), timeout=10)
+        link.request("POST", INFER, body(entry("x", X[:1])))
+        time.sleep(0.1)
+        server.close()
+        answer = link.getresponse()
+        assert answer.status == 200
+        assert json.loads(answer.read())["outputs"][0]["data"] == [2.0] * 3
+        link.close()
+
+
+def test_an_application_can_be_mounted(folder: Path) -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    from tests.serving.asgi import call, run, wait_ready
+
+    app = br.create_inference_app(folder / "double.model", max_batch=1, token="t" * 20)
+    site = Starlette(routes=[Mount("/models", app=app)])
+
+    async def work() -> None:
+        await wait_ready(app)
+        header = {"Authorization": "Bearer " + "t" * 20}
+        sent = body(entry("x", X))
+        answer = await call(site, "POST", f"/models{INFER}", sent, header)
+        assert answer.json["outputs"][0]["data"] == [2.0] * 6
+        assert (await call(site, "POST", f"/models{INFER}", sent)).status == 401
+        assert (await call(site, "GET", "/models/v2/health/live")).status == 200
+
+    run(work())
+    app.close()

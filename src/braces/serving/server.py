@@ -101,7 +101,7 @@ def create_inference_app(
         hosts=hosts,
         access_log=access_log,
     )
-    return InferenceApp(load_models(models, device), settings)
+    return InferenceApp(load_models(models, device, timeout_s), settings)
 
 
 @hint_keywords

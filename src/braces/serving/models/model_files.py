@@ -36,12 +36,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _VERSION = re.compile(r"[1-9][0-9]{0,17}")
 
 
-def load_models(models: GivenModels, device: str | None = None) -> Repository:
+def load_models(
+    models: GivenModels, device: str | None = None, timeout_s: float | None = None
+) -> Repository:
     """Load models, with all their versions.
 
     Args:
         models: A model, a path, several of `name=path`, or models by name.
         device: The device of the executors.
+        timeout_s: The time limit of a run.
 
     Raises:
         ProgramError: If there is no model, or a name is invalid.
@@ -60,7 +63,7 @@ def load_models(models: GivenModels, device: str | None = None) -> Repository:
             raise DuplicateNameError(
                 f"duplicate model name `{name}`.", fix="Name each model: NAME=PATH."
             )
-        repository[name] = dict(_load_versions(name, model, device))
+        repository[name] = dict(_load_versions(name, model, device, timeout_s))
     if not repository:
         raise ProgramError("no model to serve.", fix="Pass a model file.")
     return repository
@@ -99,15 +102,17 @@ def _split(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _load_versions(
-    name: str, model: GivenModel, device: str | None
+    name: str, model: GivenModel, device: str | None, timeout_s: float | None
 ) -> Iterator[tuple[str, ServedModel]]:
     if isinstance(model, Model):
-        yield FIRST_VERSION, serve_model(model, name, FIRST_VERSION, BRACES_PLATFORM)
+        origin = (name, FIRST_VERSION, BRACES_PLATFORM)
+        yield FIRST_VERSION, serve_model(model, *origin, timeout_s)
     elif not os.path.isdir(model):
-        yield FIRST_VERSION, _load_file(Path(model), name, FIRST_VERSION, device)
+        yield FIRST_VERSION, _load_file(Path(model), name, FIRST_VERSION, device, timeout_s)
     else:
         for folder in version_folders(Path(model)):
-            yield folder.name, _load_file(_only_file(folder), name, folder.name, device)
+            file, version = _only_file(folder), folder.name
+            yield version, _load_file(file, name, version, device, timeout_s)
 
 
 def version_folders(path: Path) -> list[Path]:
@@ -139,12 +144,14 @@ def _only_file(folder: Path) -> Path:
     return models[0]
 
 
-def _load_file(path: Path, name: str, version: str, device: str | None) -> ServedModel:
+def _load_file(
+    path: Path, name: str, version: str, device: str | None, timeout_s: float | None
+) -> ServedModel:
     is_onnx = path.suffix == ".onnx"
     model = _load_onnx(path, device) if is_onnx else load_model(path, device=device)
     platform = ONNX_PLATFORM if is_onnx else BRACES_PLATFORM
     try:
-        return serve_model(model, name, version, platform)
+        return serve_model(model, name, version, platform, timeout_s)
     except ProgramError as error:
         raise error.located(visible(str(path))) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
-from braces.errors import ProgramError
+from braces.errors import BracesError, ProgramError
 from braces.passes.analysis.batch_independence import explain_dependence, find_batch_axis
 from braces.passes.cleanup.prune import prune
 from braces.serving.protocol.tensor_spec import DATATYPES, Array, TensorSpec
@@ -98,36 +99,48 @@ class ServedModel:
         }
 
 
-def serve_model(model: Model, name: str, version: str, platform: str) -> ServedModel:
+def serve_model(
+    model: Model, name: str, version: str, platform: str, timeout_s: float | None = None
+) -> ServedModel:
     """Return a loaded model as the server runs it.
+
+    Args:
+        model: The model.
+        name: Its name.
+        version: Its version.
+        platform: The origin of its file.
+        timeout_s: The time limit of a run; a loop that does not end stops then.
 
     Raises:
         ProgramError: If an input or output has a type that the protocol does not have.
     """
-    served = _serve_program(model, PREDICT, name, version, platform)
+    served = _serve_program(model, PREDICT, (name, version, platform), timeout_s)
     if START not in model.programs:
         return served
-    start = _serve_program(model, START, name, version, platform)
+    start = _serve_program(model, START, (name, version, platform), timeout_s)
     return replace(served, start=start)
 
 
 def _serve_program(
-    model: Model, program: str, name: str, version: str, platform: str
+    model: Model, program: str, origin: tuple[str, str, str], timeout_s: float | None
 ) -> ServedModel:
     entry = model.entry(program)
     fetches = dict(entry.fetches)
     only = next(iter(fetches))
 
     def run(feed: Arrays) -> Arrays:
-        results = model.run_program(program, feed)
+        results = model.run_program(program, feed, None, timeout_s)
         if isinstance(results, dict):
             return cast("dict[str, Array]", results)
         return {only: results}
 
     def compile_for(feed: Arrays) -> None:
         model.executor.compile(entry.program, model.scope, feed, fetches)
+        if not entry.program.updates:
+            with suppress(BracesError):  # zeros may be invalid inputs
+                run(feed)  # with a time limit, a loop is compiled once more
 
-    return ServedModel(name, version, platform, signature_of(model, program), run, compile_for)
+    return ServedModel(*origin, signature_of(model, program), run, compile_for)
 
 
 def signature_of(model: Model, program: str = PREDICT) -> Signature:
