@@ -209,3 +209,40 @@ def test_an_error_of_the_function_itself_stays_as_it_is() -> None:
 
     with pytest.raises(TypeError, match=r"^no axis 3$"):
         fail(axis=3)
+
+
+FUNCTIONS = {
+    path: function
+    for path, function in callables()
+    if inspect.isfunction(function)
+    and hasattr(function, "__wrapped__")
+    and not inspect.isgeneratorfunction(inspect.unwrap(function))  # context managers
+    and path in signatures()
+}
+
+
+def too_many(function: Callable[..., Any]) -> list[Any] | None:
+    """More positional arguments than a function takes; `None` if it takes any number."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    return [1] * (len(parameters) + 1)
+
+
+@pytest.mark.parametrize("path", FUNCTIONS)
+def test_too_many_arguments_show_the_signature(path: str) -> None:
+    arguments = too_many(FUNCTIONS[path])
+    if arguments is None:
+        return
+    with br.Program(), pytest.raises((TypeError, BracesError)) as error:
+        FUNCTIONS[path](*arguments)
+    if isinstance(error.value, BracesError):  # an argument is refused before the call
+        return
+    name = path.rpartition(".")[2]
+    assert re.search(rf"\. Call \w*{name}\(.*\)\.$", str(error.value)), error.value
+    assert str(error.value).count(". Call ") == 1
+
+
+def test_a_scope_with_arguments_is_refused_without_a_message_of_its_deletion() -> None:
+    with pytest.raises(TypeError, match="takes 1 positional argument"):
+        br.Scope("x")  # pyright: ignore[reportCallIssue]

@@ -1,4 +1,4 @@
-"""Hints for keyword arguments of other libraries: `adam(eps=1e-6)` suggests `epsilon`."""
+"""Hints for calls with arguments of other libraries: `adam(eps=1e-6)` suggests `epsilon`."""
 
 from __future__ import annotations
 
@@ -152,16 +152,58 @@ def say_keyword(word: str, parameters: Iterable[str]) -> str:
     return ABSENT.get(word) or did_you_mean(word, known)
 
 
-def add_keyword_hint(
-    error: TypeError, function: Callable[..., Any], keywords: Mapping[str, Any]
+def add_call_hint(
+    error: TypeError,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
 ) -> None:
-    """Extend the message of a call with an unknown keyword by the right one."""
-    parameters = inspect.signature(function).parameters
+    """Extend the message of a call that does not fit the signature of the function.
+
+    An unknown keyword gets the right one; another number of arguments gets the signature.
+    """
+    signature = inspect.signature(function)
+    parameters = signature.parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     unknown = [word for word in keywords if word not in parameters]
     if unknown and not takes_any:
         hint = say_keyword(unknown[0], parameters)
         error.args = (f"{error}. {hint}".rstrip(),)
+    elif not _fits(signature, arguments, keywords):
+        written = f"Call {written_call(function)}."
+        if written not in str(error):  # wrapped twice
+            error.args = (f"{error}. {written}",)
+
+
+def _fits(
+    signature: inspect.Signature, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> bool:
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError:
+        return False
+    return True
+
+
+def written_call(function: Callable[..., Any]) -> str:
+    """Return a call with the names of the parameters, at most 5 of them keywords.
+
+    Example:
+        >>> def fc(x, size=None, *, act=None, name=None): ...
+        >>> written_call(fc)
+        'fc(x, size, act=…, name=…)'
+    """
+    parameters = inspect.signature(function).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    parts = [
+        "*" * (p.kind is p.VAR_POSITIONAL) + p.name
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+        and p.name != "self"
+    ]
+    parts += [f"{word}=…" for word in keywords[:5]] + ["…"] * (len(keywords) > 5)
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    return f"{name}({', '.join(parts)})"
 
 
 def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
@@ -172,7 +214,7 @@ def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            add_keyword_hint(error, function, kwargs)
+            add_call_hint(error, function, args, kwargs)
             raise
 
     return hinting

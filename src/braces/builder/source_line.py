@@ -14,7 +14,7 @@ from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.define.core.tracer_guard import is_package_file
 from braces.errors import BracesError
 from braces.ir.records import Source
-from braces.keywords import add_keyword_hint
+from braces.keywords import add_call_hint
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,7 +97,7 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
             add_user_line(error, function.__name__)
             raise
         except TypeError as error:
-            add_keyword_hint(error, function, kwargs)
+            add_call_hint(error, function, args, kwargs)
             raise
 
     return guarded

@@ -346,7 +346,8 @@ class Scope(Hinted):
         self.close()
 
     def __del__(self) -> None:
-        self._destroy(_DROPPED)
+        if "turn" in vars(self):  # a call with invalid arguments leaves no attributes
+            self._destroy(_DROPPED)
 
     def __reduce__(self) -> NoReturn:
         message = f"scope {self._path} cannot be copied or pickled."
