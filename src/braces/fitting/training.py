@@ -25,7 +25,14 @@ from braces.fitting.data_sets import (
     named_batch,
     stream_batches,
 )
-from braces.fitting.position import Position, check_same_run, check_same_variables
+from braces.fitting.position import (
+    Position,
+    Turns,
+    check_beside,
+    check_same_run,
+    check_same_variables,
+    only_loop,
+)
 from braces.hints import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
@@ -143,6 +150,7 @@ class TrainingSteps(Hinted):
         options: TrainingOptions,
         scope: Scope | None,
         exe: Executor | None,
+        beside: TrainingSteps | None = None,
     ) -> None:
         self.program, self.data, self.options = program, as_data_set(data), options
         self.exe = Executor() if exe is None else exe
@@ -154,37 +162,53 @@ class TrainingSteps(Hinted):
         self.tally: Callable[[TrainingStep, Feed], None] | None = None
         run = {"data": fingerprint_of(self.data), "seed": options.seed}
         self._run = run if options.steps is None else {**run, "steps": options.steps}
+        self._beside, self._turns, self.is_counted = beside, Turns(None), True
         stored = self._stored_position()
         self.scope = self.exe.init(program, scope, options.seed, missing_only=True)
         if stored is not None:
             self._resume(stored)
+        if beside is not None:
+            beside._turns.join(self)
         self._saved = self._state() if stored is not None else None
-        self._whole = True
 
     # ---- resume and save ----
 
     def _stored_position(self) -> Position | None:
         """Return the position of the newest checkpoint, if it belongs to this run."""
-        folder = self.options.folder
+        folder = (self._beside or self).options.folder
         newest = None if folder is None else read_checkpoint_info(Path(folder))
         if folder is None or newest is None:
             return None
         (info, types), declared = newest, self.program.startup.definition.main.vars
         updated = {n: declared[n].type for n in self.program.startup.updates}
+        stored = self._record_of(info.data_position)
         check_same_variables(Path(folder), info.step, types, updated)
-        check_same_run(Path(folder), info.step, info.data_position, self._run)
-        return Position.of_json(info.data_position)
+        check_same_run(Path(folder), info.step, stored, self._run)
+        return Position.of_json(stored)
+
+    def _record_of(self, stored: Any) -> Any:
+        """Return the own position in that of a checkpoint."""
+        if self._beside is not None:
+            return self._beside._turns.stored()
+        self._turns = Turns(stored)
+        return stored
 
     def _resume(self, position: Position) -> None:
-        assert self._checkpoints is not None
-        self._checkpoints.restore(self.scope, layout=self.exe.layout)
+        if self._checkpoints is not None:
+            self._checkpoints.restore(self.scope, layout=self.exe.layout)
         self.position, self.resumed = position, position.step
         if position.state is not None and isinstance(self.data, Batches):
             self.data.load_state(position.state)
 
     def _state(self) -> tuple[Any, ...]:
         at = self.position
-        return at.step, at.epoch, at.batch, at.ended, len(at.rows), at.row is None
+        own = at.step, at.epoch, at.batch, at.ended, len(at.rows), at.row is None
+        return (*own, *self._turns.state())
+
+    def record(self) -> dict[str, Any]:
+        """Return the position as JSON, with those of the trainings beside this one."""
+        self._note_state()
+        return {**self.position.as_json(self._run), **self._turns.records()}
 
     def save(self) -> None:
         """Save the position and the scope in the folder, if there is one.
@@ -192,11 +216,11 @@ class TrainingSteps(Hinted):
         Raises:
             BracesError: If the write failed. Earlier checkpoints are intact.
         """
-        if self._checkpoints is not None and self._state() != self._saved:
+        if self._beside is not None:
+            self._beside.save()
+        elif self._checkpoints is not None and self._state() != self._saved:
             with self._writing():
-                self._note_state()
-                position = self.position.as_json(self._run)
-                self._checkpoints.save(self.scope, self.position.step, position)
+                self._checkpoints.save(self.scope, self.position.step, self.record())
             self._saved = self._state()
 
     def _note_state(self) -> None:
@@ -225,9 +249,12 @@ class TrainingSteps(Hinted):
         A run that was committed without its position, and a process of a job that ends alone,
         keep the previous checkpoint.
         """
+        if self._beside is not None:
+            return
         try:
-            alone = process_count() == 1
-            if error is None or (self._whole and self.position.step and alone):
+            alone, at = process_count() == 1, self.position
+            complete = self.is_counted and at.step and self._turns.are_complete(at.step)
+            if error is None or (complete and alone):
                 self.save()
             self.wait()
         except Exception as failed:
@@ -242,8 +269,9 @@ class TrainingSteps(Hinted):
         try:
             if self.position.ended:
                 self.position.begin_epoch()
-            marks = deque[Mark]()
-            with _Prefetched(self, marks) as feeds:
+            marks, has_folder = deque[Mark](), self.options.folder is not None
+            self._turns.begin(self.position.step)
+            with only_loop(self.scope, has_folder), _Prefetched(self, marks) as feeds:
                 for feed in feeds:
                     mark = marks.popleft()
                     yield self._run_step(mark, feed)
@@ -257,6 +285,7 @@ class TrainingSteps(Hinted):
         self.save_at_end()
 
     def _finish(self, mark: Mark) -> None:
+        self._turns.mark(self.position.step)
         if self.position.ended:
             self.position.begin_epoch()
         every = self.options.save_every
@@ -265,7 +294,7 @@ class TrainingSteps(Hinted):
 
     def _run_step(self, mark: Mark, feed: Feed) -> TrainingStep:
         before = self.scope.raws(self._watched)
-        self._whole, first = False, self.position.step == (self.resumed or 0)
+        self.is_counted, first = False, self.position.step == (self.resumed or 0)
         try:
             with located(str(mark)):
                 if first:  # compiles: Ctrl-C is not deferred
@@ -273,20 +302,20 @@ class TrainingSteps(Hinted):
                 with _StepEnd():
                     return self._counted(mark, feed)
         except BracesError:  # the run changed nothing
-            self._whole = True
+            self.is_counted = True
             raise
         finally:
             after = self.scope.raws(self._watched)
-            self._whole |= all(old is new for old, new in zip(before, after, strict=True))
+            self.is_counted |= all(old is new for old, new in zip(before, after, strict=True))
 
     def _counted(self, mark: Mark, feed: Feed) -> TrainingStep:
-        """Run a step and count it; Ctrl-C between the two leaves `_whole` false."""
+        """Run a step and count it; Ctrl-C between the two leaves `is_counted` false."""
         results = self.exe.run(self.program, self.scope, feed, self._names)
         step = TrainingStep(self.position.step + 1, mark, results, self._shape_up)
         if self.tally is not None:
             self.tally(step, feed)
         self.position.advance(mark.last)
-        self._whole = True
+        self.is_counted = True
         return step
 
     def feeds(self, marks: deque[Mark]) -> Iterator[Feed]:
@@ -376,6 +405,7 @@ def training(
     fresh: bool = False,
     steps: int | None = None,
     ahead: int = 2,
+    beside: TrainingSteps | None = None,
 ) -> TrainingSteps:
     """Iterate over the steps of a training, which resumes in a folder with the same bits.
 
@@ -407,6 +437,8 @@ def training(
         fresh: Remove the checkpoints of the folder, and begin at the first step.
         steps: The maximum number of steps in each epoch, for a short trial.
         ahead: The number of batches that the thread prepares; 0 does without a thread.
+        beside: A training that this one takes turns with, over its scope: as the networks of a
+            GAN. Its checkpoints have the position of both.
 
     Returns:
         An iterable of steps, with the attributes `number`, `epoch` and `in_epoch` (all from 1),
@@ -437,7 +469,15 @@ def training(
     """
     check_trainable(program)
     options = TrainingOptions(epochs, folder, save_every, keep, seed, fresh, steps, ahead)
-    return TrainingSteps(program, data, fetch, options, scope, exe)
+    if beside is None:
+        return TrainingSteps(program, data, fetch, options, scope, exe)
+    if not isinstance(beside, TrainingSteps):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ProgramError(
+            f"expected a training for `beside`, got {beside!r:.80}.",
+            fix="Pass the result of br.training.",
+        )
+    check_beside({"folder": folder, "save_every": save_every, "fresh": fresh, "scope": scope})
+    return TrainingSteps(program, data, fetch, options, beside.scope, exe or beside.exe, beside)
 
 
 def check_trainable(program: Any) -> None:
