@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from braces_docs import equivalents, reference
+from braces_docs import command_line, equivalents, reference
 from braces_docs.docstrings import converted
 
 import public_names
@@ -83,3 +83,15 @@ def test_dtypes_and_constants_are_documented_without_docstrings() -> None:
     text = reference.text(page)
     assert ".. py:data:: braces.float32\n\n   Dtype ``float32``, written ``f32``" in text
     assert ".. py:data:: braces.pi\n\n   Ratio of" in text
+
+
+def test_the_page_of_a_program_has_the_methods_that_completion_offers() -> None:
+    (line,) = (line for line in reference.directive("Program") if ":members:" in line)
+    assert {"summary", "for_test", "find"} <= set(line.split(": ")[1].split(", "))
+    assert "adopt" not in line
+
+
+def test_the_page_of_the_command_line_has_the_help_of_each_command() -> None:
+    text = command_line.page()
+    assert text.count("usage: braces ") == len(command_line.COMMANDS)
+    assert "braces show\n-----------" in text

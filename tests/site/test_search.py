@@ -107,6 +107,7 @@ TERMS = {
     "file format": "guides/files",
     "pickle": "guides/security",
     "inference server": "reference/serving",
+    "command line": "reference/command_line",
     "installation": "first_hour/install",
 }
 

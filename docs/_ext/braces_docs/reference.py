@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import braces as br
+from braces_docs import command_line
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -20,6 +21,8 @@ TABLE = Path(__file__).with_suffix(".txt")
 FOLDER = "reference"
 INHERITED = ("Program", "Executor", "Scope", "Model", "Batches")
 """Classes whose methods are shown with those of their bases."""
+COMPLETED = {"Program": br.Program}
+"""Classes that complete the names for users alone: the others are left out."""
 DATA = {
     "Tensor": "Annotation of an input of a custom operator: an array.",
     "Indices": "Annotation of an input of a custom operator: an array of integers.",
@@ -83,9 +86,16 @@ def directive(name: str) -> list[str]:
         return [f".. py:data:: {path}", "", f"   {markdown_code(described(value))}", ""]
     if not inspect.isclass(value):
         return [f".. autofunction:: {path}", ""]
-    members = ["   :members:"] if not issubclass(value, Exception) else []
+    members = [f"   :members: {members_of(name)}"] if not issubclass(value, Exception) else []
     bases = ["   :inherited-members:"] if name in INHERITED else []
     return [f".. autoclass:: {path}", *members, *bases, ""]
+
+
+def members_of(name: str) -> str:
+    """The members of a class that autodoc shows; empty for all."""
+    made = COMPLETED.get(name)
+    names = dir(made()) if made else []
+    return ", ".join(each for each in names if each[0] != "_" and hasattr(made, each))
 
 
 def described(dtype: Any) -> str:
@@ -112,7 +122,13 @@ def index() -> str:
     for page in pages():
         names = " · ".join(f":py:obj:`{name} <braces.{name}>`" for name in page.names)
         lines += [f":doc:`{page.title} <{page.file}>`", f"   {names}", ""]
-    toctree = [".. toctree::", "   :hidden:", "", *(f"   {page.file}" for page in pages())]
+    lines += [
+        f":doc:`{command_line.TITLE} <{command_line.FILE}>`",
+        "   Commands of ``braces``",
+        "",
+    ]
+    files = [*(page.file for page in pages()), command_line.FILE]
+    toctree = [".. toctree::", "   :hidden:", "", *(f"   {file}" for file in files)]
     return "\n".join([*lines, *toctree, ""])
 
 
@@ -121,6 +137,7 @@ def write(app: Sphinx) -> None:
     folder = Path(app.srcdir, FOLDER)
     folder.mkdir(exist_ok=True)
     texts = {f"{page.file}.rst": text(page) for page in pages()} | {"index.rst": index()}
+    texts[f"{command_line.FILE}.rst"] = command_line.page()
     for file in folder.iterdir():
         if file.name not in texts:
             file.unlink()
