@@ -138,6 +138,7 @@ class Executor(WithStats, Hinted):
         checked_program(program, "exe.init(prog, scope)")
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
+        check_order(program, scope, "exe.init(prog, scope, seed=0)")
         feed = {"seed": number} if "seed" in startup.infos else {}
         before = [
             (v, v.raw)

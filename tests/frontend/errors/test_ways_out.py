@@ -94,6 +94,12 @@ def test_habits_of_training_lead_to_it() -> None:
         br.pmap  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_a_seed_in_place_of_the_scope_of_init_leads_to_the_keyword() -> None:
+    with pytest.raises(br.ProgramError, match=r"exe\.init\(prog, scope, seed=0\)") as caught:
+        br.Executor().init(br.Program(), 0)  # pyright: ignore[reportArgumentType]
+    assert "int" in str(caught.value)
+
+
 def test_a_schedule_outside_of_a_program_gives_numbers() -> None:
     rate = br.optimizer.cosine_decay_schedule(0.1, 100)
     assert isinstance(rate(0), float)

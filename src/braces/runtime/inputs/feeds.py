@@ -35,8 +35,10 @@ def checked_program(program: Any, call: str) -> ProgramDef:
     return program.definition
 
 
-def check_order(program: Any, scope: Any) -> None:
-    """Refuse arguments other than a program and a scope.
+def check_order(
+    program: Any, scope: Any, call: str = "exe.run(prog, scope, feed=..., fetch=...)"
+) -> None:
+    """Refuse arguments other than a program and a scope; `call` is the right call.
 
     Raises:
         ProgramError: If an argument has a different type.
@@ -47,7 +49,7 @@ def check_order(program: Any, scope: Any) -> None:
         raise ProgramError(
             "expected a program and a scope.",
             given=f"{type(program).__name__}, {type(scope).__name__}",
-            fix="Write exe.run(prog, scope, feed=..., fetch=...).",
+            fix=f"Write {call}.",
         )
 
 
