@@ -46,6 +46,7 @@ def create_inference_app(
     max_tokens: int = ServingSettings.max_tokens,
     sizes: Mapping[str, Sequence[int]] | None = None,
     hosts: Sequence[str] | None = None,
+    page: bool = True,
     access_log: bool = False,
 ) -> InferenceApp:
     """Create an ASGI application that serves models by the open inference protocol v2.
@@ -69,6 +70,7 @@ def create_inference_app(
         sizes: By symbolic size that is not the batch axis: the sizes that are accepted, and
             compiled at the start.
         hosts: The names of this server that the `Host` header may have.
+        page: Whether `/` answers with the page to try a model by hand.
         access_log: Whether the logger `"braces.access"` gets a line of JSON for each request.
 
     Raises:
@@ -99,6 +101,7 @@ def create_inference_app(
         max_tokens=max_tokens,
         sizes=sizes,
         hosts=hosts,
+        page=page,
         access_log=access_log,
     )
     return InferenceApp(load_models(models, device, timeout_s), settings)
@@ -123,6 +126,7 @@ def serve(
     max_tokens: int = ServingSettings.max_tokens,
     sizes: Mapping[str, Sequence[int]] | None = None,
     hosts: Sequence[str] | None = None,
+    page: bool = True,
     access_log: bool = False,
 ) -> InferenceServer:
     """Serve models over HTTP by the open inference protocol v2, in threads of this process.
@@ -145,6 +149,7 @@ def serve(
         sizes: By symbolic size that is not the batch axis: the sizes that are accepted, and
             compiled at the start.
         hosts: The names of this server that the `Host` header may have.
+        page: Whether `/` answers with the page to try a model by hand.
         access_log: Whether the logger `"braces.access"` gets a line of JSON for each request.
 
     Returns:
@@ -190,6 +195,7 @@ def serve(
         max_tokens=max_tokens,
         sizes=sizes,
         hosts=hosts,
+        page=page,
         access_log=access_log,
     )
     server.start()

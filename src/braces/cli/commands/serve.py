@@ -30,6 +30,7 @@ _USAGE = """\
 --max-tokens N       the largest number of tokens of a stream (default: 4096)
 --timeout-s N        the time limit of a request (default: 30)
 --body-timeout-s N   the time limit of the body of a request (default: 10)
+--no-page            do not serve the page to try a model by hand at /
 --access-log         print a line of JSON for each request
 --log-json           print other messages as lines of JSON, too
 """
@@ -104,6 +105,7 @@ def _open(options: Namespace) -> InferenceServer:
         options.device,
         token=token,
         max_body_bytes=options.max_body_mb << 20,
+        page=not options.no_page,
         sizes=dict(options.size or ()),
         **limits,
     )

@@ -1,5 +1,6 @@
 """The addresses of the server.
 
+GET  /                                         page to try a model by hand
 GET  /v2                                       name, version, extensions
 GET  /v2/health/live                           200 while the process answers
 GET  /v2/health/ready                          200 once all models are compiled, else 503
@@ -35,8 +36,9 @@ from braces.serving.http.engine import Engine, refusal_of
 from braces.serving.http.event_stream import EventStream
 from braces.serving.http.generation import Generation, collect, write_events
 from braces.serving.http.metrics_page import CONTENT_TYPE, write_metrics
-from braces.serving.models.generation import find_generation
+from braces.serving.models.generation import describe_generation, find_generation
 from braces.serving.models.served_model import Arrays, ServedModel
+from braces.serving.page.page import HTML, make_page
 from braces.serving.protocol.array_bodies import FORMATS, ONLY, pack_arrays, parse_arrays
 from braces.serving.protocol.refusal import RefusalError
 from braces.serving.protocol.requests import InferRequest, parse_request
@@ -73,6 +75,7 @@ class Endpoints:
         """Return the routes of the application."""
         model = "/v2/models/{name}"
         answers: dict[str, Endpoint] = {
+            **({"/": self.page} if self._engine.settings.page else {}),
             "/v2": self.server,
             "/v2/health/live": self.live,
             "/v2/health/ready": self.ready,
@@ -103,6 +106,12 @@ class Endpoints:
         return answer_json(
             {"name": "braces", "version": self._version, "extensions": extensions}
         )
+
+    async def page(self, request: Any) -> Any:
+        """Answer with the page to try a model by hand."""
+        del request
+        page = make_page()
+        return answer_bytes(page.body, HTML, page.headers)
 
     async def live(self, request: Any) -> Any:
         """Answer that the process runs."""
@@ -147,7 +156,8 @@ class Endpoints:
     async def model(self, request: Any) -> Any:
         """Answer with the inputs and outputs of a model."""
         model = self._model(request)
-        return answer_json(model.describe([*self._engine.repository[model.name]]))
+        versions = [*self._engine.repository[model.name]]
+        return answer_json(model.describe(versions) | describe_generation(model))
 
     async def model_ready(self, request: Any) -> Any:
         """Answer whether a model is compiled."""

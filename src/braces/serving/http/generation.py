@@ -17,7 +17,12 @@ from braces.errors import BracesError
 from braces.serving.batching.batcher import Batcher
 from braces.serving.http.engine import Engine, refusal_of
 from braces.serving.http.settings import ServingSettings
-from braces.serving.models.generation import CONTINUES, GenerationForm, iterations_first
+from braces.serving.models.generation import (
+    CONTINUES,
+    GenerationForm,
+    generation_inputs,
+    iterations_first,
+)
 from braces.serving.models.served_model import Arrays, ServedModel
 from braces.serving.protocol.generation import (
     GenerateRequest,
@@ -26,7 +31,7 @@ from braces.serving.protocol.generation import (
     write_event,
 )
 from braces.serving.protocol.refusal import RefusalError
-from braces.serving.protocol.tensor_spec import Array, TensorSpec
+from braces.serving.protocol.tensor_spec import Array
 
 Rows = dict[str, Array]
 """The streamed outputs of one iteration."""
@@ -53,18 +58,8 @@ class Generation:
         self.batcher = engine.batcher(model)
         self._starter: Batcher | None = engine.starter(model)
         self._asked: GenerateRequest = parse_generate(
-            body, self._specs(), engine.settings.max_tokens
+            body, generation_inputs(model, form), engine.settings.max_tokens
         )
-
-    def _specs(self) -> dict[str, TensorSpec]:
-        """Return the inputs of a request: those of `start`, and those that it does not give."""
-        specs, start = dict(self._model.signature.inputs), self._model.start
-        del specs[self._form.steps.name]
-        if start is None:
-            return specs
-        initial = start.signature.outputs
-        left = {name: spec for name, spec in specs.items() if name not in initial}
-        return {**start.signature.inputs, **left}
 
     async def iterations(self) -> AsyncGenerator[Rows]:
         """Yield the streamed outputs of each iteration."""

@@ -27,6 +27,7 @@ class ServingSettings:
             compiled at the start.
         token: The token that clients need; `None` for none.
         hosts: The names of this server that the `Host` header may have; empty for any.
+        page: Whether `/` answers with the page to try a model by hand.
         access_log: Whether each request is logged as a line of JSON.
     """
 
@@ -41,6 +42,7 @@ class ServingSettings:
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     token: str | None = None
     hosts: tuple[str, ...] = ()
+    page: bool = True
     access_log: bool = False
 
 

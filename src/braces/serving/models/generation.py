@@ -12,8 +12,9 @@ A run with fewer iterations than `steps` is the last one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from braces.serving.models.served_model import Signature
+from braces.serving.models.served_model import ServedModel, Signature
 from braces.serving.protocol.tensor_spec import DATATYPES, Array, TensorSpec
 
 STEPS, CONTINUES = "steps", "continues"
@@ -48,6 +49,26 @@ def find_generation(signature: Signature) -> GenerationForm | None:
     if not (carried and streamed and is_same and has_iterations):
         return None
     return GenerationForm(steps, carried, streamed)
+
+
+def generation_inputs(model: ServedModel, form: GenerationForm) -> dict[str, TensorSpec]:
+    """Return the inputs of a request: those of `start`, and those that it does not give."""
+    specs, start = dict(model.signature.inputs), model.start
+    del specs[form.steps.name]
+    if start is None:
+        return specs
+    initial = start.signature.outputs
+    left = {name: spec for name, spec in specs.items() if name not in initial}
+    return {**start.signature.inputs, **left}
+
+
+def describe_generation(model: ServedModel) -> dict[str, Any]:
+    """Return the metadata of generation: inputs of a request, and streamed outputs."""
+    form = find_generation(model.signature)
+    if form is None:
+        return {}
+    inputs = [spec.describe() for spec in generation_inputs(model, form).values()]
+    return {"generate": {"inputs": inputs, "outputs": list(form.streamed)}}
 
 
 def iterations_first(array: Array) -> Array:
