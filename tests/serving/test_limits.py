@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -281,3 +282,27 @@ def test_a_loop_that_does_not_end_is_stopped(tmp_path: Any) -> None:
 
     run(work())
     app.close()
+
+
+def test_a_busy_event_loop_does_not_make_a_body_late(make: Make) -> None:
+    app = make("double", body_timeout_s=0.2)
+    sent = body(entry("x", X))
+
+    async def work() -> None:
+        await wait_ready(app)
+        pieces = iter([sent[:20], sent[20:]])
+
+        async def receive() -> Any:
+            await asyncio.sleep(0.1)
+            piece = next(pieces)
+            return {"type": "http.request", "body": piece, "more_body": piece != sent[20:]}
+
+        from braces.serving.http.bodies import read_body
+
+        request = type("Request", (), {"headers": {}, "receive": staticmethod(receive)})
+        reading = asyncio.ensure_future(read_body(request, app.engine.settings))
+        await asyncio.sleep(0.12)
+        time.sleep(0.3)  # the second piece and the time limit are due together
+        assert await reading == sent
+
+    run(work())

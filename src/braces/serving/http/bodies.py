@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from braces.serving.http.settings import ServingSettings
 from braces.serving.protocol.refusal import RefusalError, invalid
 
 _MOST_DIGITS = 18
+_BUSY_S = 0.05
+"""The delay of a timer from which the event loop counts as busy."""
 
 
 class ClientGoneError(Exception):
@@ -31,7 +36,7 @@ async def read_body(request: Any, settings: ServingSettings) -> bytes:
     if declared is not None and declared > settings.max_body_bytes:
         raise _too_long(settings)
     try:
-        async with asyncio.timeout(settings.body_timeout_s):
+        async with _time_limit(settings.body_timeout_s):
             return await _read(request.receive, settings)
     except TimeoutError:
         raise RefusalError(
@@ -39,6 +44,30 @@ async def read_body(request: Any, settings: ServingSettings) -> bytes:
             f"the body was incomplete after {settings.body_timeout_s:g} s.",
             {"Connection": "close"},
         ) from None
+
+
+@asynccontextmanager
+async def _time_limit(timeout_s: float) -> AsyncGenerator[None]:
+    """Limit the time of a block; if the event loop was busy, bytes that arrived are read first.
+
+    Raises:
+        TimeoutError: If the block takes longer.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def expire(due: float) -> None:
+            nonlocal timer
+            if loop.time() - due > _BUSY_S:
+                timer = loop.call_later(_BUSY_S, expire, math.inf)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(timeout_s, expire, loop.time() + timeout_s)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 async def _read(receive: Any, settings: ServingSettings) -> bytes:
