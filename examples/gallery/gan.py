@@ -170,8 +170,7 @@ def train(settings: Settings, snapshots: tuple[int, ...] = ()) -> Trained:
         br.batches(seeds),
         fetch=net.painter_loss,
         epochs=epochs,
-        exe=exe,
-        scope=judged.scope,
+        beside=judged,
     )
     trained = Trained(net, judged.scope, exe, [], {})
     fixed, sums = next(codes(0, 1, 15)), np.zeros(2)
