@@ -106,8 +106,11 @@ TERMS = {
     "recompilation": "guides/compilation",
     "file format": "guides/files",
     "pickle": "guides/security",
-    "inference server": "reference/serving",
+    "inference server": "guides/serving",
     "command line": "reference/command_line",
+    "deployment": "guides/serving",
+    "reinforcement learning": "gallery/cartpole",
+    "variational autoencoder": "gallery/vae",
     "installation": "first_hour/install",
 }
 
