@@ -109,6 +109,16 @@ def shorten_text(text: str) -> str:
     return text if len(text) <= MAX_ROW_LENGTH else f"{text[:MAX_ROW_LENGTH]}…"
 
 
+class TextView:
+    """Base class of values that a notebook shows by the lines of their `repr`."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        rows = (text_row(line) for line in repr(self).splitlines() or [""])
+        return join_pieces(rows, "The rest is left out.")
+
+
 # ---- completion ---------------------------------------------------------------------------
 
 

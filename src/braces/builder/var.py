@@ -22,6 +22,7 @@ from braces.errors import (
     suggest,
 )
 from braces.ir.records import VarInfo
+from braces.notebook import TextView
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
@@ -30,7 +31,7 @@ _INTERNAL = ("composed", "info", "op", "read", "shown_type", "table")
 """Names that Braces itself uses, which completion does not offer."""
 
 
-class Var(Arithmetic, NumPyDispatch):
+class Var(Arithmetic, NumPyDispatch, TextView):
     """A symbolic variable of a program: a name in a block, with a type.
 
     Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,

@@ -13,13 +13,14 @@ from braces.fitting.fit_run import Fit
 from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep
 from braces.keywords import hint_methods
+from braces.notebook import TextView
 from braces.runtime.devices.process_agreement import process_index
 from braces.storage.parameters import load_parameters, save_parameters
 
 METHODS = ("on_start", "on_step", "on_epoch", "on_end")
 
 
-class Callback:
+class Callback(TextView):
     """A callback of `br.fit`: a class with any of these four methods.
 
     A callback that keeps no state of its own, and reads `run.history` instead, continues
@@ -32,6 +33,9 @@ class Callback:
         ...     def on_epoch(self, run, row):
         ...         print(f"epoch {row['epoch']} of {run.epochs}: loss {row['loss']:.3f}")
     """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
 
     def on_start(self, run: Fit) -> None:
         """Called before the first step; `run.history` has the epochs before a resume."""

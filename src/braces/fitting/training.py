@@ -37,6 +37,7 @@ from braces.hints import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+from braces.notebook import TextView
 from braces.runtime.devices.process_agreement import agree, process_count, process_index
 from braces.runtime.executor import Executor
 from braces.runtime.inputs.fetches import read_fetch
@@ -128,7 +129,7 @@ class TrainingOptions:
             )
 
 
-class TrainingSteps(Hinted):
+class TrainingSteps(Hinted, TextView):
     """The steps of a training; returned by `br.training`.
 
     Each `for` loop continues after the last completed step. `next(iter(steps))` runs one step.
@@ -141,6 +142,8 @@ class TrainingSteps(Hinted):
         position: The position of the next step.
         resumed: The step of the checkpoint that was restored; `None` without one.
     """
+
+    _internal = ("data_names", "feeds", "is_counted", "record", "save_at_end", "tally", "wait")
 
     def __init__(
         self,
@@ -219,7 +222,7 @@ class TrainingSteps(Hinted):
         if self._beside is not None:
             self._beside.save()
         elif self._checkpoints is not None and self._state() != self._saved:
-            with self._writing():
+            with _WriteErrors(self.options.folder):
                 self._checkpoints.save(self.scope, self.position.step, self.record())
             self._saved = self._state()
 
@@ -237,11 +240,8 @@ class TrainingSteps(Hinted):
             BracesError: If the write failed. Earlier checkpoints are intact.
         """
         if self._checkpoints is not None:
-            with self._writing():
+            with _WriteErrors(self.options.folder):
                 self._checkpoints.wait()
-
-    def _writing(self) -> _WriteErrors:
-        return _WriteErrors(self.options.folder)
 
     def save_at_end(self, error: BaseException | None = None) -> None:
         """Save the last whole step after the end of the loop, or after an error.

@@ -73,6 +73,9 @@ class Workers:
                     future_.result().close()
             raise
 
+    def __repr__(self) -> str:
+        return f"<Workers: {len(self.workers)}>"
+
     def load(self, program: Builder | Block, scope: Scope | None = None) -> None:
         """Load a program or a block with its values into all workers; see `Worker.load`."""
         shipment = Package(program, scope, *self._how)

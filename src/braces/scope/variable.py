@@ -7,6 +7,7 @@ from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
 from braces.errors import BracesError, DTypeError, ScopeClosedError, UninitializedError
+from braces.notebook import TextView
 from braces.scope.dlpack import export_array
 from braces.scope.values import (
     bytes_of,
@@ -24,7 +25,7 @@ class OwnershipError(BracesError, TypeError):
 
 
 @final
-class Variable:
+class Variable(TextView):
     """Handle of a named value, created by a scope and destroyed with it.
 
     The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.

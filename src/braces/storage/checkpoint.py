@@ -25,6 +25,7 @@ from braces.errors import BracesError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.keywords import hint_keywords
 from braces.layout import Layout
+from braces.notebook import TextView
 from braces.runtime.devices.device_placement import read_sharded_variables
 from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
@@ -74,7 +75,7 @@ class CheckpointInfo:
 
 
 @final
-class Checkpoint:
+class Checkpoint(TextView):
     """The checkpoints of a job in a folder, written while training goes on.
 
     `save` copies the variables and returns; a thread writes them. Only one write is active:
@@ -258,7 +259,7 @@ class Checkpoint:
 def checkpoints_of_training(folder: str | os.PathLike[str], keep: int | None) -> Checkpoint:
     """Return the checkpoints of a training, whose positions have a history."""
     checkpoints = Checkpoint(folder, keep=keep)
-    checkpoints._largest_position = LARGEST_HISTORY
+    checkpoints._largest_position = LARGEST_HISTORY  # pyright: ignore[reportPrivateUsage]
     return checkpoints
 
 

@@ -23,12 +23,13 @@ from braces.ir.paths import (
 )
 from braces.ir.places import Chain, Place
 from braces.ir.records import PARAMETER, Attr, Body, Op, ProgramDef, VarInfo
+from braces.notebook import TextView
 from braces.report import ROWS, Table, count_text, without_folders
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Handle:
+class Handle(TextView):
     """An operator, a variable or a block of a program at its path.
 
     A handle describes the program at the moment of the search. It stays usable after edits and

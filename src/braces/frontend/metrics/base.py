@@ -20,6 +20,7 @@ from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.variables import persistable
 from braces.frontend.losses.reduction import format_types
 from braces.ir.records import STATE
+from braces.notebook import TextView
 from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
 
@@ -27,7 +28,7 @@ Sums = Mapping[str, Var]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Metric:
+class Metric(TextView):
     """A metric over all batches since the last reset.
 
     Attributes:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from braces.errors import ProgramError, short_text
+from braces.notebook import TextView
 
 
-class Batches(ABC):
+class Batches(TextView, ABC):
     """A data set as batches, epoch by epoch; made by `br.batches`.
 
     A training loop uses `epoch`, `names`, `named`, `fingerprint`, `close` and, where a data set
@@ -67,10 +68,10 @@ class Batches(ABC):
         """
         return None
 
-    def load_state(self, state: Any) -> None:  # noqa: B027 - most data sets have no state
+    def load_state(self, state: Any) -> None:
         """Accept a state, for a later `epoch` with the numbers that the state was taken for."""
 
-    def close(self) -> None:  # noqa: B027 - most data sets have nothing to end
+    def close(self) -> None:
         """End the worker processes, if there are any; a further epoch starts new ones."""
 
     def __iter__(self) -> Iterator[Any]:

@@ -69,6 +69,9 @@ class Server:
         self._sessions = set[Session]()
         self._departures = DisconnectMonitor()
 
+    def __repr__(self) -> str:
+        return f"<Server at {self.address}>"
+
     def serve(self) -> None:
         """Accept clients until `close` is called."""
         while True:

@@ -17,6 +17,7 @@ from braces.frontend.optimizer.core.step import append_step
 from braces.frontend.optimizer.core.stored_call import stored_call
 from braces.frontend.optimizer.core.transforms import Transform
 from braces.ir.records import PARAMETER, VarInfo
+from braces.notebook import TextView
 from braces.passes.autodiff.common import Named, differentiable_vars
 from braces.passes.autodiff.recording import record_derivation
 from braces.passes.autodiff.reverse_mode import append_backward
@@ -24,7 +25,7 @@ from braces.passes.verifier.program import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimizer(RecordedCall):
+class Optimizer(RecordedCall, TextView):
     """An update rule for parameters, created by functions of `br.optimizer`.
 
     It holds no state and may serve several programs.
