@@ -250,3 +250,17 @@ def test_joined_requests_get_their_own_elements(make: Callable[..., InferenceApp
             assert found == {"y": [table[i % 5] + i // 5], "sum": [22.0 + 4 * (i // 5)]}
 
     run(work())
+
+
+def test_the_end_waits_for_the_batch_that_runs(make: Callable[..., InferenceApp]) -> None:
+    app = make("double")
+
+    async def work() -> None:
+        await wait_ready(app)
+
+    run(work())
+    threads = [batcher.thread for batcher in app.engine.batchers().values()]
+    assert all(thread.is_alive() for thread in threads)
+    app.close()
+    app.engine.join(10.0)
+    assert not any(thread.is_alive() for thread in threads)

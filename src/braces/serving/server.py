@@ -299,6 +299,7 @@ class InferenceServer:
         finally:
             sys.setswitchinterval(interval)
             self.app.close()
+            self.app.engine.join(DRAIN_S)
 
     def wait_ready(self, timeout_s: float = 600.0) -> Self:
         """Wait until all models are compiled, and return the server.

@@ -58,6 +58,9 @@ class Batcher:
         sizes: The batch sizes, the largest last; empty if requests are not joined.
         wait_s: The time that an idle model waits for more requests.
         most_waiting: The largest number of requests in the queue.
+
+    Attributes:
+        thread: The thread of the model; it ends after `close`.
     """
 
     def __init__(
@@ -73,10 +76,10 @@ class Batcher:
         self._timer: asyncio.Handle | None = None
         self._is_running = self._is_closed = False
         self._work = SimpleQueue["tuple[asyncio.AbstractEventLoop, list[Waiting]] | None"]()
-        self._thread = Thread(
+        self.thread = Thread(
             target=self._run_batches, name=f"braces-serve-{model.name}", daemon=True
         )
-        self._thread.start()
+        self.thread.start()
 
     @property
     def waiting(self) -> int:

@@ -9,6 +9,7 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 
 from braces.errors import BracesError, FeedError, IndexRangeError, RunError, ShapeError
+from braces.lower.interrupt.deadline import join_threads
 from braces.serving.batching.batcher import Batcher
 from braces.serving.batching.joining import batch_sizes
 from braces.serving.http.settings import ServingSettings
@@ -120,6 +121,13 @@ class Engine:
         self._ended.set()
         for batcher in (*self._batchers.values(), *self._starters.values()):
             batcher.close()
+
+    def join(self, within_s: float) -> None:
+        """Wait for the threads after `close`; a run aborts an interpreter that exits."""
+        threads = [each.thread for each in (*self._batchers.values(), *self._starters.values())]
+        if self._compiler is not None:
+            threads.append(self._compiler)
+        join_threads(threads, within_s)
 
     # ---- state -------------------------------------------------------------------------------
 
