@@ -19,7 +19,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples docs/_ext docs/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test versions thorough random check-newest check-oldest check-docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test versions thorough random check-newest check-oldest check-docs docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | \

@@ -42,7 +42,8 @@ def to_stablehlo(
     dicts by name. Its inputs are the values of persistable variables and the feeds. Its outputs
     are the fetches in order, the next values of updated variables by name, and a status: for
     each operator that may fail 0, or its failure code. If a scope is given, `values` is an
-    empty dict: the values of the scope are part of the file, and nothing is updated.
+    empty dict: the values of the scope are part of the file, nothing is updated, and the
+    program has its inference form, as of `Program.for_test`.
 
     A file called `.mlir` holds the module as text. Its arguments and results are flat, dicts in
     the order of their sorted keys. Any other file is the output of `jax.export`:
@@ -83,7 +84,9 @@ def to_stablehlo(
     if isinstance(program, ProgramHolder):
         scope = program.scope if scope is None else scope
         fetches = fetches or list(program.fetched().values())
-    function = program_of(program).to_jax(fetches, room=room)
+    whole = program_of(program)
+    exported_program = whole if scope is None else whole.for_test()
+    function = exported_program.to_jax(fetches, room=room)
     exported = _export(function, sizes or {}, scope, platforms)
     text = os.fspath(path).endswith(MLIR)
     data = str(exported.mlir_module()).encode() if text else bytes(exported.serialize())

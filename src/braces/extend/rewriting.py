@@ -12,5 +12,8 @@ from braces.passes.core.rewrite import (
     InsertionPoint as InsertionPoint,
     Replacement as Replacement,
 )
-from braces.passes.training.inference_mode import without_other_counts as without_other_counts
+from braces.passes.training.inference_mode import (
+    to_inference_mode as to_inference_mode,
+    without_other_counts as without_other_counts,
+)
 from braces.surgery.row_draws import rewrite as rewrite

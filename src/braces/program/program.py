@@ -305,6 +305,9 @@ class Program(Debuggable, InnerValues, Editable, Reports, hints.Hinted):
         values of the updated variables, and a status. `function.check(status)` raises the
         error of a failed check, such as an index out of range.
 
+        The function computes what `exe.run` computes, with dropout. For inference write
+        `prog.for_test().to_jax(…)`.
+
         JAX differentiates the function, with the gradients of `br.custom_gradient`, unless it
         has a loop of data-dependent trip count. Gradients within the program, `br.gradients`,
         support those loops too.

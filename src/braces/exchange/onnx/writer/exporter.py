@@ -24,7 +24,7 @@ from braces.exchange.onnx.writer.writer import BlockExporter
 from braces.extend.building import ProgramHolder, Var, program_of, with_user_line
 from braces.extend.operators import Plan
 from braces.extend.programs import DATA, Program, ProgramDef, Scope, read_fetch, resolve_body
-from braces.extend.rewriting import without_other_counts
+from braces.extend.rewriting import to_inference_mode, without_other_counts
 from braces.extend.types import Size, TensorType, substitute
 from braces.lazy import onnx
 
@@ -40,6 +40,10 @@ def to_onnx(
     sizes: Mapping[str, int] | None = None,
 ) -> None:
     """Export a program as an ONNX model, which runs without Braces.
+
+    The model is the inference form of the program, as of `Program.for_test`: dropout passes its
+    input through, and normalization uses running statistics. With `updates` it is the program
+    itself, as a training step.
 
     Inputs are the data that the fetches need, outputs are the fetches, and persistable
     variables are initializers, all under their own names. Loops become `Loop` or `Scan`,
@@ -97,7 +101,9 @@ def _plan_export(
     """Return the execution plan, and the data that it does not need."""
     original = program.definition
     definition = (
-        without_other_counts(original, names) if updates else original.with_(updates={})
+        without_other_counts(original, names)
+        if updates
+        else to_inference_mode(original).with_(updates={})
     )
     if not names and not definition.updates:
         raise ProgramError("the model has no outputs.", fix="Pass variables as `fetches`.")
