@@ -34,7 +34,7 @@ html_css_files = ["braces.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_search_language = "en"
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b57d0", "color-brand-content": "#0b57d0"},
     "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},
