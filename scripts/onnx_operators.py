@@ -39,7 +39,7 @@ def refusal(built: Any, fetch: list[Any], sizes: dict[str, int], path: Path) -> 
     found = ""
     for fixed in (None, sizes):
         try:
-            br.to_onnx(built.program, path, fetches=fetch, sizes=fixed)
+            br.to_onnx(built.program, path, fetches=fetch, sizes=fixed, updates=True)
         except br.ProgramError as error:
             found = str(error)
         else:

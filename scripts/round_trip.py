@@ -101,7 +101,7 @@ def travel(name: str) -> tuple[str, Trip]:
     wanted = [interpreter.run(made.program, br.Scope(), feed=f, fetch=fetch) for f in feeds]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        br.to_onnx(made.program, path, fetches=fetch)
+        br.to_onnx(made.program, path, fetches=fetch, updates=True)
         elsewhere = [list(run_model(path, feed).values()) for feed in feeds]
         again, values = br.from_onnx(path)
         model = onnx.load(path)

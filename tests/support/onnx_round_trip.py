@@ -72,7 +72,7 @@ def check_exported(
         reference: Whether the evaluator of ONNX runs the model, which rounds 64 bits to 32.
     """
     path = folder / "model.onnx"
-    br.to_onnx(prog, path, fetches=fetch, sizes=sizes)
+    br.to_onnx(prog, path, fetches=fetch, sizes=sizes, updates=True)  # as it trains
     for feed in feeds:
         wanted = br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=fetch)
         found = (run_reference if reference else run_model)(path, feed)
@@ -99,7 +99,7 @@ def check_back(
         modes: How the program that was read is run.
     """
     path = folder / "back.onnx"
-    br.to_onnx(prog, path, fetches=fetch)
+    br.to_onnx(prog, path, fetches=fetch, updates=True)  # as it trains
     again, values = br.from_onnx(path)
     scope, interpreter = br.Scope(), br.Executor(mode="interpret")
     scope.update(values)
