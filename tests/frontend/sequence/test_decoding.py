@@ -294,3 +294,40 @@ def test_what_does_not_fit_is_refused_by_the_users_line() -> None:
         br.decoding.sample(lambda i, s: (s, s), None, temperature=0, **rest)
     with br.Program(), pytest.raises(br.ProgramError, match="at least one beam, got 0"):
         br.decoding.beam_search(lambda i, s: (s, s), None, 0, **rest)
+
+
+def shared_int32_step() -> tuple[Any, Any]:
+    """A step whose block was built on int32 ids, and its state."""
+    ids = br.data("ids", ["n"], dtype="int32")
+    state = br.zeros([ids.shape[0], 9])
+    step = br.shared(lambda last, h: (br.embedding(last, [9, 9], name="e") + h, h))
+    step(ids, state)
+    return step, state
+
+
+DECODERS: dict[str, Any] = {
+    "greedy": br.decoding.greedy,
+    "sample": br.decoding.sample,
+    "beam_search": lambda *given, **options: br.decoding.beam_search(*given, 2, **options),
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_numpy_integer_starts_with_ids_of_its_dtype(name: str) -> None:
+    with br.Program():
+        step, state = shared_int32_step()
+        found = DECODERS[name](step, state, start=np.int32(1), end=8, max_length=3)
+    assert found.ids.dtype == br.int32
+
+
+@pytest.mark.parametrize("first", [1, np.int64(1)])
+@pytest.mark.parametrize("name", DECODERS)
+def test_an_integer_of_another_dtype_than_the_step_names_start(name: str, first: Any) -> None:
+    with br.Program() as prog:
+        step, state = shared_int32_step()
+        with pytest.raises(br.DTypeError, match="start=1") as caught:
+            DECODERS[name](step, state, start=first, end=8, max_length=3)
+        assert "Pass start=br.full([rows], 1, dtype='int32')." in str(caught.value)
+        assert "ids: i32[n]" in str(caught.value)
+        assert "test_decoding.py:" in str(caught.value)
+        assert all(op.type != "while" for op in prog.block(0).ops)

@@ -48,7 +48,8 @@ def greedy(
         step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
         init: The initial state; see `br.decoding`.
-        start: The first id of all sequences, or an integer for each of them.
+        start: The first id of all sequences, or an integer for each of them. Ids have its
+            dtype; a Python integer is int64.
         end: The id that ends a sequence.
         max_length: Maximum number of ids.
         name: The name of the block.
@@ -99,7 +100,8 @@ def sample(
         step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
         init: The initial state; see `br.decoding`.
-        start: The first id of all sequences, or an integer for each of them.
+        start: The first id of all sequences, or an integer for each of them. Ids have its
+            dtype; a Python integer is int64.
         end: The id that ends a sequence.
         max_length: Maximum number of ids.
         temperature: The divisor of logits; below 1 it sharpens the distribution. A number above
@@ -203,7 +205,8 @@ def beam_search(
         init: The initial state, with the batch size first; it is repeated for the beams and
             gathered for surviving hypotheses. See `br.decoding`.
         beams: Number of hypotheses per batch element.
-        start: The first id of all sequences, or an integer for each of them.
+        start: The first id of all sequences, or an integer for each of them. Ids have its
+            dtype; a Python integer is int64.
         end: The id that ends a sequence.
         max_length: Maximum number of ids.
         length_penalty: The preference for longer sequences; 0 takes the sum of logarithms, 1

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
+
 from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
@@ -49,6 +51,7 @@ class Search:
         first: integer[rows]: the first ids.
         end: The id that ends a sequence.
         length: Maximum number of ids.
+        number: The first id, if it is one integer for all sequences.
     """
 
     what: str
@@ -56,6 +59,7 @@ class Search:
     first: Var
     end: int
     length: int
+    number: int | None = None
 
     @classmethod
     def of(cls, what: str, step: Step, init: Any, start: Any, end: int, length: int) -> Self:
@@ -66,14 +70,16 @@ class Search:
         if not callable(step):
             raise ProgramError(f"{what}: expected a function as step, got {step!r:.60}.")
         rows = _batch_size(what, init)
-        if isinstance(start, int) and not isinstance(start, bool):
+        if isinstance(start, int | np.integer) and not isinstance(start, bool):
             if rows is None:
                 raise ProgramError(
                     f"{what} has no batch size: the state and `start` have no batch axis.",
                     fix=f"For one sequence write start=[{start}]; for a batch, "
                     f"start=br.full([x.shape[0]], {start}).",
                 )
-            return cls(what, step, _full((rows,), start), end, length)
+            dtype = INT64 if isinstance(start, int) else str(start.dtype)
+            first = _full((rows,), int(start), dtype)
+            return cls(what, step, first, end, length, int(start))
         first = as_var(start)
         if first.ndim != 1 or not is_integer(first.dtype):
             raise (ShapeError if is_integer(first.dtype) else DTypeError)(
@@ -94,7 +100,7 @@ class Search:
 
     def next(self, ids: Var, state: Any) -> tuple[Var, Any]:
         """Return the logits of the next ids, float32, and the next state."""
-        result: Any = self.step(ids, state)
+        result: Any = self._stepped(ids, state)
         if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
             raise ProgramError(
                 f"the step of {self.what} must return a pair (logits, state).",
@@ -121,6 +127,22 @@ class Search:
                 given=f"{logits.name}: {logits.type}   {ids.name}: {ids.type}",
             )
         return ops.cast(logits, "float32"), next_state
+
+    def _stepped(self, ids: Var, state: Any) -> Any:
+        """Call the step; an error about the dtype of ids names `start=`."""
+        try:
+            return self.step(ids, state)
+        except DTypeError as error:
+            given = f"{ids.name}: {ids.type}"
+            if self.number is None or given not in (error.given or ""):
+                raise
+            other = "int32" if ids.dtype == INT64 else "int64"
+            raise DTypeError(
+                f"the step of {self.what} expects ids of another dtype than {ids.dtype}, "
+                f"the dtype of start={self.number}.",
+                given=error.given,
+                fix=f"Pass start=br.full([rows], {self.number}, dtype='{other}').",
+            ) from error
 
     def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:
         """Return the initial carry of the loop."""
