@@ -70,16 +70,16 @@ class Search:
         if not callable(step):
             raise ProgramError(f"{what}: expected a function as step, got {step!r:.60}.")
         rows = _batch_size(what, init)
-        if isinstance(start, int | np.integer) and not isinstance(start, bool):
+        number = _one_id(start)
+        if number is not None:
             if rows is None:
                 raise ProgramError(
                     f"{what} has no batch size: the state and `start` have no batch axis.",
                     fix=f"For one sequence write start=[{start}]; for a batch, "
                     f"start=br.full([x.shape[0]], {start}).",
                 )
-            dtype = INT64 if isinstance(start, int) else str(start.dtype)
-            first = _full((rows,), int(start), dtype)
-            return cls(what, step, first, end, length, int(start))
+            first = _full((rows,), *number)
+            return cls(what, step, first, end, length, number[0])
         first = as_var(start)
         if first.ndim != 1 or not is_integer(first.dtype):
             raise (ShapeError if is_integer(first.dtype) else DTypeError)(
@@ -176,6 +176,16 @@ class Search:
 
 def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:
     return emit("full", shape=shape, value=value, dtype=dtype)
+
+
+def _one_id(start: Any) -> tuple[int, object] | None:
+    """Return the id and the dtype of ids that one integer stands for; `None` for others."""
+    if isinstance(start, int):
+        return None if isinstance(start, bool) else (start, INT64)
+    if isinstance(start, np.integer):
+        scalar = cast("np.integer[Any]", start)
+        return int(scalar), str(scalar.dtype)
+    return None
 
 
 def _batch_size(what: str, init: Any) -> Size | None:
