@@ -133,13 +133,12 @@ class Search:
         try:
             return self.step(ids, state)
         except DTypeError as error:
-            given = f"{ids.name}: {ids.type}"
-            if self.number is None or given not in (error.given or ""):
+            operand = f"{ids.name}: {ids.type}"
+            if self.number is None or operand not in (error.given or ""):
                 raise
             other = "int32" if ids.dtype == INT64 else "int64"
             raise DTypeError(
-                f"the step of {self.what} expects ids of another dtype than {ids.dtype}, "
-                f"the dtype of start={self.number}.",
+                f"dtype mismatch of start={self.number} and the ids in the step of {self.what}.",
                 given=error.given,
                 fix=f"Pass start=br.full([rows], {self.number}, dtype='{other}').",
             ) from error
