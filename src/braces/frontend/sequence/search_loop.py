@@ -138,7 +138,7 @@ class Search:
                 raise
             other = "int32" if ids.dtype == INT64 else "int64"
             raise DTypeError(
-                f"dtype mismatch of start={self.number} and the ids in the step of {self.what}.",
+                f"dtype mismatch of start={self.number} and the ids in the {self.what} step.",
                 given=error.given,
                 fix=f"Pass start=br.full([rows], {self.number}, dtype='{other}').",
             ) from error
