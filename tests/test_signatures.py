@@ -211,6 +211,12 @@ def test_an_error_of_the_function_itself_stays_as_it_is() -> None:
         fail(axis=3)
 
 
+def takes_any_number(function: Callable[..., Any]) -> bool:
+    """Return whether a function has a parameter such as `*operands`."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
 FUNCTIONS = {
     path: function
     for path, function in callables()
@@ -218,29 +224,20 @@ FUNCTIONS = {
     and hasattr(function, "__wrapped__")
     and not inspect.isgeneratorfunction(inspect.unwrap(function))  # context managers
     and path in signatures()
+    and not takes_any_number(function)
 }
-
-
-def too_many(function: Callable[..., Any]) -> list[Any] | None:
-    """More positional arguments than a function takes; `None` if it takes any number."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return None
-    return [1] * (len(parameters) + 1)
 
 
 @pytest.mark.parametrize("path", FUNCTIONS)
 def test_too_many_arguments_show_the_signature(path: str) -> None:
-    arguments = too_many(FUNCTIONS[path])
-    if arguments is None:
-        return
+    function = FUNCTIONS[path]
+    arguments = [1] * (len(inspect.signature(function).parameters) + 1)
     with br.Program(), pytest.raises((TypeError, BracesError)) as error:
-        FUNCTIONS[path](*arguments)
-    if isinstance(error.value, BracesError):  # an argument is refused before the call
-        return
-    name = path.rpartition(".")[2]
-    assert re.search(rf"\. Call \w*{name}\(.*\)\.$", str(error.value)), error.value
-    assert str(error.value).count(". Call ") == 1
+        function(*arguments)
+    signature = rf"\. Call \w*{path.rpartition('.')[2]}\(.*\)\.$"
+    refused_before = isinstance(error.value, BracesError)
+    assert refused_before or re.search(signature, str(error.value)), error.value
+    assert str(error.value).count(". Call ") <= 1
 
 
 def test_a_scope_with_arguments_is_refused_without_a_message_of_its_deletion() -> None:

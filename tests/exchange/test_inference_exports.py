@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 
 pytestmark = pytest.mark.unoptimized
 LAYERS: dict[str, Callable[[br.Var], br.Var]] = {

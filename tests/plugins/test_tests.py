@@ -23,7 +23,7 @@ from tests.support.comparison import TALLY, near
 ROOT = Path(__file__).parents[1]
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
 """How functions begin that compare: those of pytest, NumPy and this folder."""
-APART = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
+APART = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @cache
@@ -327,6 +327,7 @@ ROOMS = {
     "examples": {"viewer"},
     "passes": {"ir"},
     "planning": {"report"},
+    "serving": {"cli"},
     "surgery": {"ir", "viewer"},
 }
 """Rooms of the package that tests of a folder are for, besides the room of that name."""
