@@ -266,6 +266,11 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
             br.ProgramError,
             ["cond_fn cannot be called with 1 argument", "`i, total = carry`"],
         ),
+        (
+            lambda x: br.switch(br.argmax(x, axis=1), [br.tanh, br.tanh], x, x),
+            br.ProgramError,
+            ["cannot be called with 2 arguments", "one parameter for each operand"],
+        ),
         (lambda x: br.while_loop(lambda c: c, lambda c: c, 0), br.ShapeError, ["bool scalar"]),
         (
             lambda x: br.while_loop(True, lambda c: c, 0),

@@ -35,7 +35,10 @@ Function = Callable[..., Any]
 # ---- shared ----------------------------------------------------------------------------------
 
 
-def _call(function: Any, what: str, *arguments: Any) -> Any:
+_CARRY = "A carry is one argument; unpack it inside: `i, total = carry`."
+
+
+def _call(function: Any, what: str, *arguments: Any, fix: str = _CARRY) -> Any:
     """Call a user's function; raise an error if the number of arguments does not match."""
     if not callable(function):
         raise ProgramError(f"expected a function for {what}, got {function!r:.60}.")
@@ -52,7 +55,7 @@ def _call(function: Any, what: str, *arguments: Any) -> Any:
         )
         raise ProgramError(
             f"{what} cannot be called with {shown}: {error}.",
-            fix="A carry is one argument; unpack it inside: `i, total = carry`.",
+            fix=fix,
         ) from None
     except ValueError:
         pass  # a builtin without a signature
@@ -231,7 +234,8 @@ def _branch(
         tree_unflatten(operand, [block.add_input(x) for x in tree_leaves(operand)])
         for operand in operands
     ]
-    result = _call(function, what, *args)
+    fix = "The functions have one parameter for each operand; a tuple is one operand."
+    result = _call(function, what, *args, fix=fix)
     if first is None:
         outputs = tree_unflatten(result, [as_var(value) for value in tree_leaves(result)])
         block.add_output(*tree_leaves(outputs))

@@ -128,9 +128,11 @@ def one_shape(types: Types, attrs: Attrs) -> AxisMap:
 def in_training(
     x: Tensor, instead: Tensor | None = None, *, training: Training = True
 ) -> Tensor:
-    """The input, or in training a replacement.
+    """The first input in inference, the second in training.
 
         out = instead in training, if present; else x
+
+    `br.in_training(best, instead=sampled)` samples in training and is greedy in `exe.evaluate`.
 
     `prog.for_test()` removes `instead`, and the operators that only it depends on. So a layer
     with noise in training is one line: `br.in_training(x, x + br.random.normal(x.shape))`.
