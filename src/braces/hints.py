@@ -20,11 +20,12 @@ HINTS = _table("""\
 absolute br.abs(x)
 accumulate br.metrics.mean(x)
 activations|f|functional br.relu and other functions of br
-adamw br.optimizer.adamw(learning_rate)
 adam|scale_by_adam br.optimizer.adam(learning_rate)
+adamw br.optimizer.adamw(learning_rate)
 adaptiveavgpool2d br.layers.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
+additiveattention br.softmax(scores, axis) with scores = br.fc(br.tanh(query + keys), 1)
 amax|reduce_max br.max(x, axis)
 amin|reduce_min br.min(x, axis)
 amp br.passes.mixed_precision("bfloat16")
@@ -38,12 +39,13 @@ arctan2 br.atan2(y, x)
 arctanh br.atanh(x)
 argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
+array|from_dlpack|from_numpy|tensor br.constant(value), or br.data for a feed
 array_length|list_length br.lists.length(xs)
 array_read|list_get br.lists.get(xs, index), or xs[index]
 array_write|list_write br.lists.write(xs, index, x)
-array|tensor br.constant(value), or br.data for a feed
 assign the value itself: a name is bound once
 astype br.cast(x, dtype)
+attention|multiheadattention br.multi_head_attention(x, heads, key, value)
 autograd|grad|gradienttape|vjp br.gradients(targets, inputs)
 average|reduce_mean br.mean(x, axis)
 avg_pool br.avg_pool2d(x, window)
@@ -51,21 +53,20 @@ backward br.append_backward(loss)
 batchnorm1d|batchnorm2d br.batch_norm(x)
 bce|bce_with_logits|bceloss|bcewithlogitsloss br.sigmoid_binary_cross_entropy(logits, target)
 bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
-binary_cross_entropy|binarycrossentropy br.sigmoid_binary_cross_entropy(logits, target)
+binarycrossentropy br.sigmoid_binary_cross_entropy(logits, target)
 binomial_of_key br.random.binomial
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
 block_until_ready|device_get|fetch|numpy exe.run(prog, scope, fetch=[x])
 bmm|mm br.matmul(x, y)
-broadcast_arrays br.broadcast_to(x, shape): operators broadcast automatically
-broadcast|expand br.broadcast_to(x, shape)
+broadcast|broadcast_arrays|expand br.broadcast_to(x, shape): operators broadcast automatically
 bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 callbacks br.Callback, br.EarlyStopping and br.Best
 case br.create_switch()
 case_of br.create_switch(index)
+cat|concatenate|vstack br.concat(xs, axis=0)
 categorical br.random.categorical(logits), or br.distributions.Categorical(logits=logits)
 categoricalcrossentropy br.softmax_cross_entropy_soft(logits, target)
-cat|concatenate|vstack br.concat(xs, axis=0)
 cdist br.linalg.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
 chain_matmul|multi_dot br.matmul(br.matmul(x, y), z)
 cholesky_solve br.linalg.solve_triangular twice, with br.linalg.cholesky(x)
@@ -76,14 +77,15 @@ clip_by_value|clip_grad_value_|optimizer.clip br.optimizer.clip_by_value(max_del
 clone the variable itself: values never change
 column_stack br.stack(xs, axis=1)
 compile|function|jit br.Executor(): it compiles
+confusion br.metrics.confusion_matrix(prediction, labels, num_classes)
 contrastive_loss br.losses.info_nce_loss(query, key)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
 conv_transpose|convtranspose2d br.layers.conv_transpose2d(x, weight)
 cos_sim br.losses.cosine_similarity(prediction, target)
-cosine_decay_schedule|cosineannealingdecay|cosineannealinglr br.optimizer.cosine_decay_schedule
-cosinedecay br.optimizer.cosine_decay_schedule
+cosine_decay|cosinedecay|cosine_decay_schedule br.optimizer.cosine_decay_schedule
+cosineannealingdecay|cosineannealinglr br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
 cpuplace|device br.Executor(device="cpu:0")
 create_array|create_list|tensorarray br.lists.create(shape, dtype)
@@ -102,10 +104,10 @@ deform_conv br.layers.deform_conv2d(x, weight, offset)
 degrees br.rad2deg(x)
 dense|linear br.fc(x, size)
 depth_to_space br.image.pixel_shuffle(x, factor)
-detach|no_grad br.stop_gradient(x)
+detach br.stop_gradient(x)
 device_put br.Executor(device="gpu:0"): the executor sets the device
 dice br.losses.dice_loss(prediction, target)
-div br.divide(x, y)
+div|elementwise_div|true_divide br.divide(x, y), or x / y
 double br.float64
 dsplit br.split(x, sections, axis=2)
 dstack br.concat(xs, axis=2)
@@ -113,21 +115,22 @@ dtype x.dtype
 dynamic_index_in_dim br.take(x, i, axis)
 dynamic_update_index_in_dim br.dynamic_update_slice(x, update, starts)
 dynamicrnn|rnn|staticrnn br.create_rnn()
+earlystop br.EarlyStopping as a callback of br.fit
 ediff1d br.signal.diff(x)
 eig br.linalg.eigh(x), of symmetric matrices
 eigvals br.linalg.eigvalsh(x), of symmetric matrices
 elementwise_add|sums br.add(x, y), or x + y
-elementwise_div|true_divide br.divide(x, y), or x / y
 elementwise_max|fmax br.maximum(x, y)
 elementwise_min|fmin br.minimum(x, y)
 elementwise_mul br.multiply(x, y), or x * y
-elementwise_pow|power br.pow(x, y), or x ** y
+elementwise_pow|float_power|power br.pow(x, y), or x ** y
 elementwise_sub|sub br.subtract(x, y), or x - y
 empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expit br.sigmoid(x)
 exponential_decay_schedule|exponentiallr br.optimizer.exponential_decay
+export_onnx|onnx br.from_onnx(path), or br.to_onnx(prog, path)
 f1_score|f1score br.metrics.f1(prediction, labels)
 fence|remat br.block(name, recompute=True) for the gradient
 fftconvolve br.signal.convolve(x, y)
@@ -136,14 +139,12 @@ finfo numpy.finfo(x.dtype)
 fliplr br.flip(x, axis=1)
 flipud br.flip(x, axis=0)
 float br.float32
-float_power br.pow(x, y)
 floor_div br.floor_divide(x, y), or x // y
 flop_count|flops prog.cost().operations
 fluid br, which has data, layers and control flow
 fmod br.remainder(x, y), whose sign is that of y
 fold br.image.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
-from_dlpack|from_numpy br.constant(array), or br.data for a feed
 gamma_of_key br.random.gamma
 gamma_sample_slope br.gradients(br.special.gammainc(a, x), a)
 gammaln|lgamma|loggamma br.special.gammaln(x)
@@ -158,7 +159,9 @@ global_variables_initializer|initialize exe.init(prog, seed=0), which returns a 
 gradient br.gradients(targets, inputs), or br.signal.central_difference(x) for samples on a grid
 graph|program_guard with br.Program() as prog
 greater_than|gt br.greater(x, y), or x > y
+greedy_decode|greedy_search br.decoding.greedy(step, state, start=bos, end=eos, max_length=n)
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
+grucell|lstmcell br.layers.gru_cell(x, h), or br.layers.lstm_cell(x, (h, c))
 half br.float16
 hardshrink br.layers.hard_shrink(x)
 hardsigmoid br.layers.hard_sigmoid(x)
@@ -191,7 +194,7 @@ kaiming_uniform|kaiming_uniform_ br.init.he_uniform()
 kl_div br.losses.kl_div_loss(log_prediction, target)
 kl_divergence br.losses.kl_div_loss, or br.distributions.kl_divergence(p, q)
 kthvalue|partition br.sort(x, axis)
-l1_loss|l1loss br.absolute_error(prediction, target)
+l1_loss|l1loss|losses.mae|losses.mean_absolute_error|mae br.absolute_error(prediction, target)
 lax br.scan, br.cond and br.while_loop
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
@@ -212,6 +215,7 @@ logcumsumexp br.special.cumlogsumexp(x, axis)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
+losses.mean_squared_error|mse|mse_loss|mseloss br.squared_error(prediction, target)
 lp_pool br.layers.lp_pool2d(x, window)
 lr_scheduler|lrscheduler|schedule br.optimizer.cosine_decay_schedule and other schedules
 lrn br.layers.local_response_norm(x, size)
@@ -221,14 +225,13 @@ masked_fill br.where(mask, value, x)
 matrix_exp br.linalg.expm(x)
 max_pool br.max_pool2d(x, window)
 max_unpool br.layers.max_unpool2d(x, indices, shape)
+metrics.mae br.metrics.mean_absolute_error(prediction, target)
 mod br.remainder(x, y), or x % y
 mode br.unique(x), with the counts that it returns
 modelcheckpoint br.fit(prog, data, folder="job"), or br.Best(path) for the best epoch
-module br.block(name), or a function that calls layers
-mse|mse_loss|mseloss|square_error_cost br.squared_error(prediction, target)
+module layers in a `with br.Program() as prog` block, without a class; br.block(name) groups
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multinomial br.random.categorical(logits)
-multisteplr|piecewise_constant_schedule|step_decay br.optimizer.piecewise_constant_schedule
 name_scope|variable_scope with br.block(name)
 nancumsum br.cumsum(br.nan_to_num(x), axis)
 narrow x[start:stop], or br.dynamic_slice(x, starts, sizes)
@@ -239,14 +242,15 @@ next_count a memory of a loop, or br.state for a value that persists across runs
 nll br.losses.nll_loss(log_probs, labels)
 nms br.image.non_max_suppression(boxes, scores)
 nn br.layers
+no_grad exe.evaluate(prog, scope, feed, fetch) for inference, or br.stop_gradient(x)
 normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
 normal_ br.init.normal()
 normalize br.linalg.l2_normalize(x, axis)
 numel the product of x.shape
 onecyclelr|warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
-onnx br.from_onnx(path), or br.to_onnx(prog, path)
 operatorfunction br.op, which creates them
 optim|optimizers br.optimizer
+pad_sequence br.batches(arrays, batch_size, bucket_by=name), which pads sequences
 paramattr br.fc(x, size, params=[w, b], init=...)
 permute br.permute_dims(x, axes)
 pmap br.Executor(layout=br.Layout(mesh, …)), which runs one program on several devices
@@ -262,12 +266,12 @@ psi br.special.digamma(x)
 ptp br.max(x, axis) - br.min(x, axis)
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
 radians br.deg2rad(x)
+rand|uniform br.random.uniform(shape)
 rand_like br.random.uniform(x.shape)
 randint br.random.randint(shape, low, high)
 randn br.random.normal(shape)
 randn_like br.random.normal(x.shape)
 random.split exe.init(prog, scope, seed=0); operators have no key
-rand|uniform br.random.uniform(shape)
 ravel br.reshape(x, [-1])
 reduce_all br.all(x, axis)
 reduce_any br.any(x, axis)
@@ -296,11 +300,12 @@ scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
 scatter_reduce br.segment_sum(data, ids, n) and related functions, or br.put_along_axis
 scope_guard exe.run(prog, scope): the scope is an argument
 select x[:, index]
+sequence_mask br.arange(steps) < lengths[:, None]
 sequential br.block(name), which can be called again
 session br.Executor()
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
-sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+sigmoid_cross_entropy|binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.losses.focal_loss(logits, target)
 smooth_l1 br.losses.smooth_l1_loss(prediction, target)
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
@@ -308,15 +313,17 @@ solve_triangular|triangular_solve br.linalg.solve_triangular(a, b, lower=True)
 space_to_depth br.image.pixel_unshuffle(x, factor)
 sparsecategoricalaccuracy br.metrics.accuracy(logits, labels)
 sparsecategoricalcrossentropy br.softmax_cross_entropy(logits, labels)
-steplr br.optimizer.piecewise_constant_schedule
+square_error_cost br.squared_error(prediction, target)
+step_decay br.optimizer.piecewise_constant_schedule
+steplr|multisteplr|piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
 summary prog.summary()
 summarywriter br.fit(prog, data, log_files=['events']), a folder for TensorBoard
 swiglu br.silu(x) * y
 swish br.silu(x)
 symboltable block.symbol_table
 top_k br.topk(x, k)
-train_step exe.run(prog, scope, feed), or br.fit(prog, data) for the loop
 train|trainer br.fit(prog, data, epochs=10), after br.optimizer.adam(1e-3).minimize(loss)
+train_step exe.run(prog, scope, feed), or br.fit(prog, data) for the loop
 transpose br.permute_dims(x, axes), or x.T
 trapz br.signal.trapezoid(y, x)
 triplet_loss br.losses.triplet_margin_loss(anchor, positive, negative)
@@ -330,15 +337,14 @@ vectorize a leading axis: operators broadcast
 view br.reshape(x, shape)
 while br.create_while(), or br.while_loop
 window x[start:stop]
-xavier_normal|xavier_normal_ br.init.glorot_normal()
 xavier|xavier_uniform|xavier_uniform_ br.init.glorot_uniform()
+xavier_normal|xavier_normal_ br.init.glorot_normal()
 """)
 
 # ---- x.NAME of a variable --------------------------------------------------------------------
 
 METHODS = _table("""\
-assign_sub prog.update(x, value) for a parameter or state; other variables are bound once
-assign|assign_add prog.update(x, value) for a parameter or state; other variables are bound once
+assign|assign_add|assign_sub prog.update(x, value) for a parameter or state; others are fixed
 at br.scatter_nd(x, updates, [i]) to set x[i], br.scatter_add(x, i, updates) to add, \
 br.dynamic_update_slice(x, update, starts) for a part
 bool x.astype('bool')
@@ -359,6 +365,7 @@ long x.astype('int64')
 register_hook br.custom_gradient(function) to change a gradient
 requires_grad br.gradients(loss, x), or br.stop_gradient(x) to block gradients
 size x.shape, or br.size(x.shape[0]) for a number in the program
+transpose br.swapaxes(x, 0, 1) for two axes, or br.permute_dims(x, axes)
 to x.astype(dtype); br.Executor(device=...) sets the device
 update prog.update(x, value) for a parameter or state; memories of loops have update()
 view x.reshape(...)
@@ -453,21 +460,13 @@ step for step in br.training(...), or next(iter(steps)) for one step
 """),
 }  # fmt: skip
 
-
 NO_HINTS: Mapping[str, str] = {}
 
 
 def no_member(
     kind: str, name: str, known: Iterable[str], others: Mapping[str, str] = NO_HINTS
 ) -> AttributeError:
-    """Return the error for a missing attribute of a Braces object, with a hint.
-
-    Args:
-        kind: The type of the object, as in `HABITS`.
-        name: The missing attribute.
-        known: The existing attributes.
-        others: More hints by the attribute.
-    """
+    """Return the error for a missing attribute, with a hint of `HABITS[kind]` or `others`."""
     hint = HABITS[kind].get(name.lower()) or others.get(name)
     near = did_you_mean(
         name, (candidate for candidate in known if not candidate.startswith("_"))

@@ -17,7 +17,7 @@ _WORDS = """\
 act: activation activation_fn nonlinearity
 ahead: buffer_size prefetch prefetch_factor
 axes: dim dims axis shape axis_names axis_shapes mesh_shape mesh_dim_names dim_names
-axis: dim dims axes batch_first time_major
+axis: dim dims axes batch_first time_major start_dim
 b1: beta1 beta_1 betas beta
 b2: beta2 beta_2
 batch_size: batch bs minibatch_size per_device_batch_size
@@ -114,7 +114,7 @@ _ABSENT = """\
 training,train,is_test,is_training,deterministic: exe.run trains, exe.evaluate predicts.
 use_running_average: exe.run trains, exe.evaluate predicts.
 weight_decay,decay: Use br.optimizer.adamw, or br.optimizer.add_decayed_weights in a chain.
-clipnorm,global_clipnorm,grad_clip: Use br.optimizer.clip_by_global_norm in a chain.
+clipnorm,clip_norm,global_clipnorm,grad_clip: Use br.optimizer.clip_by_global_norm in a chain.
 max_grad_norm: Use br.optimizer.clip_by_global_norm in a chain.
 from_logits: Losses and metrics have logits as arguments.
 return_sequences,return_state: The result is (outputs, state).
@@ -127,6 +127,10 @@ keep_prob: Use rate=1 - keep_prob.
 num_flatten_dims: The last axis is contracted; use br.flatten(x).
 batch_size,shuffle: Pass br.batches(arrays, batch_size).
 steps_per_epoch,max_steps: Use steps=.
+key_padding_mask: Use lengths=, or mask= with True for the keys that take part.
+opset,opset_version: The version of ONNX operators is fixed.
+scan.axis: The loop iterates over the first axis; use br.moveaxis(x, axis, 0).
+end_dim: br.flatten(x, axis=1) merges all later axes; br.reshape merges others.
 """
 ABSENT: Mapping[str, str] = {
     word: sentence
@@ -167,7 +171,8 @@ def add_call_hint(
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     unknown = [word for word in keywords if word not in parameters]
     if unknown and not takes_any:
-        hint = say_keyword(unknown[0], parameters)
+        own = ABSENT.get(f"{function.__name__}.{unknown[0]}")
+        hint = own or say_keyword(unknown[0], parameters)
         error.args = (f"{error}. {hint}".rstrip(),)
     elif not _fits(signature, arguments, keywords):
         written = f"Call {written_call(function)}."

@@ -166,3 +166,77 @@ def test_case_is_no_matter_for_what_is_suggested() -> None:
         getattr(br.layers, "LSTM")  # noqa: B009
     with pytest.raises(AttributeError, match=r"Use br\.squared_error"):
         getattr(br.losses, "MSELoss")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("losses.mean_squared_error", "Use br.squared_error"),
+        ("losses.mse", "Use br.squared_error"),
+        ("losses.MSELoss", "Use br.squared_error"),
+        ("mse", "Use br.squared_error"),
+        ("Module", "Use layers in a `with br.Program() as prog` block, without a class"),
+        (
+            "no_grad",
+            "Use exe.evaluate(prog, scope, feed, fetch) for inference, or br.stop_gradient",
+        ),
+        ("optimizer.cosine_decay", "Use br.optimizer.cosine_decay_schedule"),
+        ("optimizer.CosineAnnealingLR", "Use br.optimizer.cosine_decay_schedule"),
+        ("optimizer.StepLR", "Use br.optimizer.piecewise_constant_schedule"),
+        ("layers.MultiHeadAttention", "Use br.multi_head_attention(x, heads, key, value)"),
+        ("layers.Embedding", "br.embedding"),
+        ("layers.attention", "Use br.multi_head_attention"),
+        ("attention", "Use br.multi_head_attention"),
+        ("metrics.mae", "Use br.metrics.mean_absolute_error"),
+        ("metrics.confusion", "Use br.metrics.confusion_matrix"),
+        ("GRUCell", "Use br.layers.gru_cell"),
+        ("AdditiveAttention", "Use br.softmax"),
+        ("sequence_mask", "Use br.arange(steps) < lengths[:, None]"),
+        ("pad_sequence", "Use br.batches"),
+        ("greedy_decode", "Use br.decoding.greedy"),
+        ("export_onnx", "br.to_onnx(prog, path)"),
+        ("onnx.export", "br.to_onnx(prog, path)"),
+        ("EarlyStop", "Use br.EarlyStopping"),
+    ],
+)
+def test_names_of_a_first_time_user_have_hints(path: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(said)):
+        reduce(getattr, path.split("."), br)
+
+
+def test_keywords_of_a_first_time_user_have_hints() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 4, 8])
+        calls: list[tuple[Any, str]] = [
+            (
+                lambda: br.multi_head_attention(x, 2, key_padding_mask=x),
+                "Use lengths=, or mask=",
+            ),
+            (lambda: br.dropout(x, training=True), "exe.run trains, exe.evaluate predicts"),
+            (lambda: br.scan(lambda a, b: (a, b), x, x, axis=1), "use br.moveaxis(x, axis, 0)"),
+            (
+                lambda: br.optimizer.adam(1e-3, clip_norm=1.0),
+                "br.optimizer.clip_by_global_norm",
+            ),
+            (
+                lambda: br.to_onnx(prog, "m.onnx", opset=17),
+                "The version of ONNX operators is fixed",
+            ),
+            (lambda: br.flatten(x, start_dim=1), "Use axis=."),
+            (lambda: x.transpose(0, 1), "Use br.swapaxes(x, 0, 1)"),
+        ]
+        for call, said in calls:
+            with pytest.raises(
+                (TypeError, AttributeError, br.BracesError), match=re.escape(said)
+            ):
+                call()
+
+
+def test_query_key_and_value_in_the_order_of_pytorch_are_refused() -> None:
+    with br.Program() as prog:
+        q = br.data("q", ["n", 4, 8])
+        with pytest.raises(br.ProgramError, match="expected an integer for `heads`") as caught:
+            br.multi_head_attention(q, q, q)
+    assert "br.multi_head_attention(x, 2, key, value)" in str(caught.value)
+    assert "test_spelling.py:" in str(caught.value)
+    assert not prog.parameters

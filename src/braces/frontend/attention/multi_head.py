@@ -175,6 +175,12 @@ def multi_head_attention(
         f32[b,t,32] ['a/q.w', 'a/k.w', 'a/v.w', 'a/out.w']
     """
     what = "multi_head_attention"
+    if isinstance(heads, Var):  # query, key, value, as in PyTorch
+        raise ProgramError(
+            f"{what}: expected an integer for `heads`, the second argument, got a variable.",
+            given=f"{heads.name}: {heads.type}",
+            fix=f"Call br.{what}(x, 2, key, value) with the number of heads.",
+        )
     x = operand(x, what)
     key = x if key is None else operand(key, what)
     value = key if value is None else operand(value, what)
