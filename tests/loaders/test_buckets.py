@@ -162,3 +162,19 @@ def test_a_transform_may_read_batches_of_several_sizes() -> None:
         {"word": words}, 2, bucket_by="word", sizes=(2, 8), transform=lambda batch: batch
     )
     assert sorted(batch["word"].shape for batch in data) == [(2, 2), (2, 8)]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("of", [list, np.array])
+def test_sequences_of_one_length_are_padded_like_others(rows: int, of: Any) -> None:
+    source = {
+        "word": of([np.arange(5)] * rows),
+        "tag": of([np.ones((5, 2))] * rows),
+        "label": np.arange(rows),
+        "image": np.zeros((rows, 3, 3)),
+    }
+    (batch,) = br.batches(source, 2, bucket_by="word", sizes=(8, 16), pad=-1)
+    assert {name: array.shape[1:] for name, array in batch.items()} == {
+        "word": (8,), "tag": (8, 2), "label": (), "image": (3, 3),
+    }  # fmt: skip
+    np.testing.assert_array_equal(batch["word"][0], [0, 1, 2, 3, 4, -1, -1, -1])

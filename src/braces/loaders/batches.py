@@ -13,7 +13,7 @@ from braces.loaders.core.data_set import Batches
 from braces.loaders.core.transforms import BatchTransform
 from braces.loaders.grain_data import grain_batches
 from braces.loaders.options import Options, checked_integer, checked_pads
-from braces.loaders.rows.buckets import Buckets, with_buckets
+from braces.loaders.rows.buckets import Buckets, with_buckets, with_equal_sequences
 from braces.loaders.rows.order import Order
 from braces.loaders.rows.parts import BatchPart, check_divisible, find_part
 from braces.loaders.rows.row_batches import Recipe, RowBatches
@@ -134,6 +134,7 @@ def batches(
 
 def _rows(table: RowTable, named: bool, options: Options) -> RowBatches:
     """Return a data set of numbered rows."""
+    table = with_equal_sequences(table, options.bucket_by)
     size, shuffle = options.batch_size or 32, options.shuffle is not False
     order = Order(table.rows, size, options.seed, shuffle, options.drop_last, table.groups)
     if not len(order):

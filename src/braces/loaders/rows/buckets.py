@@ -12,7 +12,7 @@ from braces.builder.user_functions import calling
 from braces.errors import FeedError, ProgramError, ShapeError, short_text, suggest
 from braces.loaders.core.columns import Array, Column, Ragged
 from braces.loaders.rows.order import Indices, Order, Rows, count_batches
-from braces.loaders.rows.tables import RowTable, ragged_names
+from braces.loaders.rows.tables import ArrayTable, RowTable, ragged_names
 
 SMALLEST = 8
 """The smallest size if none are given; the others are its powers of two."""
@@ -89,6 +89,29 @@ def with_buckets(
     for name in ragged_names(table):
         _check_column(name, table.column(name), np.array(bounds)[bucket])
     return Buckets(order, bounds, bucket)
+
+
+def with_equal_sequences(table: RowTable, bucket_by: Any) -> RowTable:
+    """Return a table whose column of lengths is ragged although all its sequences are equal.
+
+    An array of that column has one row for each sequence; arrays with an axis 1 of the same
+    size are sequences as well.
+    """
+    if not isinstance(table, ArrayTable) or not isinstance(bucket_by, str):
+        return table
+    column = table.columns.get(bucket_by)
+    if column is None or isinstance(column, Ragged) or column.ndim < 2:
+        return table
+    length = column.shape[1]
+    return ArrayTable({n: _equal(c, length) for n, c in table.columns.items()})
+
+
+def _equal(column: Column, length: int) -> Column:
+    if isinstance(column, Ragged) or column.ndim < 2 or column.shape[1] != length:
+        return column
+    rows = len(column)
+    values = column.reshape(rows * length, *column.shape[2:])
+    return Ragged(values, np.arange(rows + 1) * length)
 
 
 def row_lengths(table: RowTable, bucket_by: Any) -> Array:
