@@ -124,6 +124,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "launch": [["--hosts", "2", "--address", ESCAPES, "FILE"]],
     "plan": [["FILE", "--mesh", "data=1", "--fetch", ESCAPES]],
     "worker": [["--listen", ESCAPES, "--token-file", "OUT"]],
+    "serve": [["FILE", "--host", ESCAPES], [f"{ESCAPES}=1", "GOOD", "--host", ESCAPES]],
     "debug": [
         ["FILE", "--feed", f"x={ESCAPES}"],
         ["FILE", "--feed", f"{ESCAPES}=1"],

@@ -83,17 +83,7 @@ def _run(options: Namespace) -> int:
 
 
 def _open(options: Namespace) -> InferenceServer:
-    names = [
-        "max_batch",
-        "wait_ms",
-        "max_queue",
-        "max_requests",
-        "timeout_s",
-        "max_tokens",
-        "body_timeout_s",
-        "access_log",
-    ]
-    limits: dict[str, Any] = {name: getattr(options, name) for name in names}
+    limits: dict[str, Any] = {name: getattr(options, name) for name in _LIMITS}
     token = None if options.token_file is None else read_token(options.token_file).strip()
     if options.allow_host:
         limits["hosts"] = (*options.allow_host, "localhost", LOCALHOST)
