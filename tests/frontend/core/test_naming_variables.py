@@ -27,8 +27,8 @@ from braces.frontend.core.functions import FUNCTIONS
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from public_names import modules
 
-EXCLUDED = {"from_paddle", "from_torch", "op", "save_model", "save_parameters"}
-"""Functions whose examples need files or packages, or leave something behind."""
+EXCLUDED = {"from_paddle", "from_torch", "op", "save_model", "save_parameters", "serve"}
+"""Functions whose examples need files or packages, start a server, or leave something."""
 
 
 AMBIGUOUS = r"after its update(?s:.*)h\.pre\(1\)(?s:.*)h\.next"
