@@ -175,9 +175,7 @@ def add_call_hint(
         hint = own or say_keyword(unknown[0], parameters)
         error.args = (f"{error}. {hint}".rstrip(),)
     elif not _fits(signature, arguments, keywords):
-        written = f"Call {written_call(function)}."
-        if written not in str(error):  # wrapped twice
-            error.args = (f"{error}. {written}",)
+        error.args = (f"{error}. Call {written_call(function)}.",)
 
 
 def _fits(
@@ -211,8 +209,14 @@ def written_call(function: Callable[..., Any]) -> str:
     return f"{name}({', '.join(parts)})"
 
 
+HINTING = "adds_call_hints"
+"""An attribute of functions whose errors have hints; decorators around them inherit it."""
+
+
 def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function: the error of an unknown keyword names the right one."""
+    if hasattr(function, HINTING):
+        return function
 
     @functools.wraps(function)
     def hinting(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -222,6 +226,7 @@ def hint_keywords(function: Callable[P, R]) -> Callable[P, R]:
             add_call_hint(error, function, args, kwargs)
             raise
 
+    setattr(hinting, HINTING, True)
     return hinting
 
 

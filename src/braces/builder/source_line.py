@@ -14,7 +14,7 @@ from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.define.core.tracer_guard import is_package_file
 from braces.errors import BracesError
 from braces.ir.records import Source
-from braces.keywords import add_call_hint
+from braces.keywords import HINTING, add_call_hint
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,4 +100,5 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
             add_call_hint(error, function, args, kwargs)
             raise
 
+    setattr(guarded, HINTING, True)
     return guarded

@@ -47,8 +47,8 @@ class Measures:
 
     Attributes:
         metrics: Metrics by name, whose sums are states of the scope.
-        means: DataNames of scalar variables; their mean over the rows of the epoch is measured.
-        last: DataNames of variables; their value in the last step is measured.
+        means: Names of scalar variables; their mean over the rows of the epoch is measured.
+        last: Names of variables; their value in the last step is measured.
     """
 
     metrics: Mapping[str, Metric]

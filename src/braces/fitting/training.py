@@ -104,7 +104,7 @@ class _StepEnd(DeferredCtrlC):
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """TrainingOptions of a training; see `training`."""
+    """Options of a training; see `training`."""
 
     epochs: int = 1
     folder: str | os.PathLike[str] | None = None

@@ -7,7 +7,6 @@ from typing import Any
 
 from braces.builder.checked_calls import checked_call
 from braces.errors import FeedError, ProgramError
-from braces.keywords import hint_keywords
 from braces.loaders.core.columns import check_names
 from braces.loaders.core.data_set import Batches
 from braces.loaders.core.transforms import BatchTransform
@@ -23,7 +22,6 @@ from braces.loaders.streams import Stacking, Stream, is_grain_data, stream_batch
 from braces.loaders.workers import WorkerPool
 
 
-@hint_keywords
 @checked_call
 def batches(
     source: Any,
