@@ -33,6 +33,7 @@ from braces.fitting.position import (
     check_same_variables,
     only_loop,
 )
+from braces.fitting.writes import checkpoint_errors
 from braces.hints import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
@@ -49,10 +50,6 @@ from braces.storage.checkpoint import (
     remove_checkpoints,
 )
 from braces.storage.checkpoint_arguments import optional_count
-
-
-class CheckpointWriteError(BracesError, OSError):
-    """A checkpoint that could not be written, as on a full disk; earlier ones are intact."""
 
 
 class TrainingStep:
@@ -222,7 +219,7 @@ class TrainingSteps(Hinted, TextView):
         if self._beside is not None:
             self._beside.save()
         elif self._checkpoints is not None and self._state() != self._saved:
-            with _WriteErrors(self.options.folder):
+            with checkpoint_errors(self.options.folder):
                 self._checkpoints.save(self.scope, self.position.step, self.record())
             self._saved = self._state()
 
@@ -240,7 +237,7 @@ class TrainingSteps(Hinted, TextView):
             BracesError: If the write failed. Earlier checkpoints are intact.
         """
         if self._checkpoints is not None:
-            with _WriteErrors(self.options.folder):
+            with checkpoint_errors(self.options.folder):
                 self._checkpoints.wait()
 
     def save_at_end(self, error: BaseException | None = None) -> None:
@@ -357,24 +354,6 @@ class _Prefetched:
 
     def __exit__(self, *_: object) -> None:
         self._feeds.close()
-
-
-class _WriteErrors:
-    """Conversion of errors of the file system to errors of Braces."""
-
-    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, BracesError):
-            raise CheckpointWriteError(
-                "the checkpoint could not be written.",
-                given=f"folder {self._folder}: {error}",
-                fix="Free space or correct the permissions, and run again: training resumes "
-                "from the last checkpoint.",
-            ) from error
 
 
 def _open_folder(options: TrainingOptions) -> Checkpoint | None:

@@ -1,4 +1,7 @@
-"""Writes to log files: a row is added as a whole or not at all, also on a full disk."""
+"""Writes of a training: errors of the file system as errors of Braces, and log files.
+
+A row is added to a log file as a whole or not at all, also on a full disk.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from braces.errors import BracesError
+from braces.ir.files.atomic_write import write_atomically
+
+
+class CheckpointWriteError(BracesError, OSError):
+    """A checkpoint that could not be written, as on a full disk; earlier ones are intact."""
 
 
 class LogWriteError(BracesError, OSError):
     """A log file that could not be written, as on a full disk; its earlier rows are intact."""
+
+
+@contextmanager
+def checkpoint_errors(folder: str | os.PathLike[str] | None) -> Generator[None]:
+    """Convert errors of the file system in the write of a checkpoint."""
+    with _converted(CheckpointWriteError, "checkpoint", f"folder {folder}"):
+        yield
 
 
 def append(path: Path, content: bytes) -> None:
@@ -20,7 +35,7 @@ def append(path: Path, content: bytes) -> None:
     Raises:
         LogWriteError: If the content cannot be written.
     """
-    with _naming(path), open(path, "ab", buffering=0) as file:
+    with _log_errors(path), open(path, "ab", buffering=0) as file:
         size, written = file.seek(0, os.SEEK_END), 0
         try:
             while written < len(content):
@@ -36,24 +51,28 @@ def replace(path: Path, content: bytes) -> None:
     Raises:
         LogWriteError: If the content cannot be written.
     """
-    new = path.with_name(path.name + ".new")
-    with _naming(path):
-        try:
-            new.write_bytes(content)
-            os.replace(new, path)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
+    with _log_errors(path):
+        write_atomically(path, content)
 
 
 @contextmanager
-def _naming(path: Path) -> Generator[None]:
+def _log_errors(path: Path) -> Generator[None]:
+    with _converted(LogWriteError, "log file", f"file {path}"):
+        yield
+
+
+@contextmanager
+def _converted(
+    kind: type[CheckpointWriteError | LogWriteError], what: str, place: str
+) -> Generator[None]:
     try:
         yield
+    except BracesError:
+        raise
     except OSError as error:
-        raise LogWriteError(
-            "the log file could not be written.",
-            given=f"file {path}: {error}",
+        raise kind(
+            f"the {what} could not be written.",
+            given=f"{place}: {error}",
             fix="Free space or correct the permissions, and run again: training resumes from "
             "the last checkpoint.",
         ) from error
