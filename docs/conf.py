@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1] / "src")]
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS / "_ext"), *(str(DOCS.parent / name) for name in ("src", "scripts"))]
 
 import braces as br
 
@@ -34,7 +35,7 @@ html_css_files = ["braces.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_search_language = "en"
-html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
+html_search_scorer = str(DOCS / "_static/scorer.js")
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b57d0", "color-brand-content": "#0b57d0"},
     "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},

@@ -28,7 +28,8 @@ from benchmarks.serving.models import save_network, served
 from braces.serving.http.application import InferenceApp
 from braces.serving.http.settings import make_settings
 from braces.serving.models.model_files import load_models
-from braces.serving.server import InferenceServer, listen
+from braces.serving.server import InferenceServer
+from braces.web.server import listen
 
 SMALL, LARGE = (64, 3), (512, 6)
 """Widths and numbers of layers: a run of about 0.05 ms, and one of about 2 ms for a batch."""

@@ -19,7 +19,7 @@ import pytest
 import braces as br
 from braces.cli.commands.serve import COMMAND
 from braces.serving.http.application import InferenceApp
-from braces.serving.page.page import SCRIPTS, make_page, read_asset
+from braces.serving.page.page import SCRIPTS, make_page, page_asset
 from tests.serving.asgi import Answer, ask, call, run
 
 Make = Callable[..., InferenceApp]
@@ -66,7 +66,7 @@ def test_the_page_has_no_other_resources_and_makes_no_markup() -> None:
     assert len(text) < 80_000
     assert re.findall(r"https?://|\bsrc=|@import|url\(", text) == []
     assert re.findall(r"<[^>]+\s(?:on\w+|style)=", text) == []
-    script = "".join(map(read_asset, SCRIPTS))
+    script = "".join(map(page_asset, SCRIPTS))
     assert (
         re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
         == []
@@ -81,7 +81,7 @@ def test_the_page_is_the_same_for_all_models_and_needs_no_token(make: Make) -> N
 
 
 def test_the_page_can_be_mounted_and_asks_by_relative_addresses(make: Make) -> None:
-    paths = re.findall(r"[\"`](/?v2[^\"`]*)[\"`]", read_asset("main.js"))
+    paths = re.findall(r"[\"`](/?v2[^\"`]*)[\"`]", page_asset("main.js"))
     assert paths
     assert not any(path.startswith("/") for path in paths)
 
@@ -144,7 +144,7 @@ def test_metadata_of_other_models_has_no_field_beyond_the_protocol(
 
 def js(expression: str, *arguments: Any) -> Any:
     """Return the value of an expression, or `{"error": text}`; `a` has the arguments."""
-    source = "".join(map(read_asset, PURE)) + (
+    source = "".join(map(page_asset, PURE)) + (
         f"const a = {json.dumps(arguments)}; let value;"
         f"try {{ value = {expression}; }}"
         "catch (error) { value = { error: error.message }; }"

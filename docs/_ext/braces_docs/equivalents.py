@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
-LIST = Path(__file__).parents[3] / "scripts" / "layers.txt"
+from layers import tables
+
 LIBRARIES = {"torch": "PyTorch", "keras": "Keras"}
 
 
@@ -13,16 +13,12 @@ LIBRARIES = {"torch": "PyTorch", "keras": "Keras"}
 def equivalents() -> dict[str, dict[str, list[str]]]:
     """For each name of `br`, the names of each library, with their module."""
     found: dict[str, dict[str, list[str]]] = {}
-    for part in LIST.read_text(encoding="utf-8").strip().split("\n\n"):
-        title, *rows = part.splitlines()
-        module = title.removeprefix("# ").split()[0]
-        library = LIBRARIES[module.partition(".")[0]]
-        short = module.partition(".")[2]
+    for title, rows in tables():
+        package, _, short = title.split()[0].partition(".")
         for row in rows:
-            theirs, sign, ours = row.partition(" = ")
-            for name in ours.split() if sign else ():
-                names = found.setdefault(name, {}).setdefault(library, [])
-                names += [f"{short}.{their}" for their in theirs.split()]
+            for name in row.ours:
+                names = found.setdefault(name, {}).setdefault(LIBRARIES[package], [])
+                names += [f"{short}.{their}" for their in row.theirs]
     return found
 
 

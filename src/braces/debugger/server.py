@@ -17,13 +17,10 @@ POST /do         a command; JSON
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Awaitable, Callable
 from http.cookies import SimpleCookie
 from secrets import compare_digest, token_urlsafe
 from threading import Thread
-from time import monotonic, sleep
 from typing import Any, final
 
 from braces.debugger.commands import CommandError, run_command
@@ -33,7 +30,7 @@ from braces.debugger.html.saved_run import saved_page
 from braces.debugger.recorded.measures import portable
 from braces.debugger.recorded.sites import VariableKey
 from braces.debugger.session import DebugSession
-from braces.errors import BracesError, ProgramError
+from braces.errors import BracesError
 from braces.lazy import (
     starlette_applications as applications,
     starlette_responses as responses,
@@ -41,6 +38,7 @@ from braces.lazy import (
     uvicorn,
 )
 from braces.lower.interrupt.deadline import join_threads
+from braces.web.server import listen, make_config, wait_started
 
 HOST = "127.0.0.1"
 LONGEST_BODY, LONGEST_QUERY = 16_384, 8_192
@@ -307,7 +305,7 @@ class PageServer:
     def __init__(self, session: DebugSession, port: int = 0) -> None:
         token = token_urlsafe(32)
         application = Pages(session).application()
-        self._socket = listen(port)
+        self._socket = listen(HOST, port)
         number = self._socket.getsockname()[1]
         self.url = f"http://{HOST}:{number}/{token}"
         try:
@@ -317,13 +315,7 @@ class PageServer:
             raise
         self._thread = Thread(target=self._serve, name="braces-debugger-page", daemon=True)
         self._thread.start()
-        self._wait_started()
-
-    def _wait_started(self) -> None:
-        """Wait until the server answers; one that is stopped before leaks its socket."""
-        end = monotonic() + START_S
-        while not self._uvicorn.started and self._thread.is_alive() and monotonic() < end:
-            sleep(0.01)
+        wait_started(self._uvicorn, self._thread, START_S)
 
     def _serve(self) -> None:
         self._uvicorn.run(sockets=[self._socket])
@@ -338,14 +330,10 @@ class PageServer:
 
 def make_server(application: Handler) -> Any:
     """Return a server with bounds of requests, without logs and protocol upgrades."""
-    config = uvicorn.Config(
+    config = make_config(
+        uvicorn,
         application,
-        log_config=None,
         log_level="critical",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
         http="h11",
         loop="asyncio",
         lifespan="off",
@@ -354,25 +342,3 @@ def make_server(application: Handler) -> Any:
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
-
-
-def listen(port: int) -> socket.socket:
-    """Return a socket that listens at a port of this machine; 0 selects a free one.
-
-    Raises:
-        ProgramError: If the port is invalid or in use.
-    """
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ProgramError(
-            f"invalid port {port!r:.40}; expected an integer from 0 to 65535.",
-            fix="Pass port=0 for a free one.",
-        )
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        reason = "in use" if error.errno == errno.EADDRINUSE else "not permitted"
-        raise ProgramError(
-            f"port {port} is {reason}.", fix="Pass another port, or 0 for a free one."
-        ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import signal
 import socket
 import sys
@@ -23,6 +22,7 @@ from braces.serving.http.application import InferenceApp
 from braces.serving.http.connections import LONGEST_INCOMPLETE, limited_protocol
 from braces.serving.http.settings import ServingSettings, make_settings
 from braces.serving.models.model_files import GivenModels, load_models
+from braces.web.server import listen, make_config, wait_started
 
 LOCALHOST, DEFAULT_PORT = "127.0.0.1", 8000
 DRAIN_S, START_S = 10.0, 20.0
@@ -216,7 +216,7 @@ def open_server(
         options["hosts"] = _host_names(host, token)
     _check_exposure(host, token, insecure)
     app = create_inference_app(models, device=device, **options)
-    return InferenceServer(app, listen(host, port))
+    return InferenceServer(app, listen(host, port, _BACKLOG))
 
 
 def _host_names(host: str, token: str | None) -> tuple[str, ...]:
@@ -232,29 +232,6 @@ def _check_exposure(host: str, token: str | None, insecure: bool) -> None:
             f"missing token: other machines can connect to {host}.",
             fix="Pass a token (--token-file), or insecure=True (--insecure).",
         )
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        ProgramError: If the address is invalid or in use.
-    """
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ProgramError(f"invalid port {port!r:.40}; expected an integer from 0 to 65535.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except UnicodeError:
-        raise ProgramError(f"invalid host {host!r:.80}.") from None
-    except OSError as error:
-        reasons = {errno.EADDRINUSE: "in use", errno.EACCES: "not permitted"}
-        if error.errno in reasons:
-            raise ProgramError(
-                f"port {port} is {reasons[error.errno]}.",
-                fix="Pass another port, or 0 for a free one.",
-            ) from None
-        raise ProgramError(f"cannot listen at {host!r:.80}: {error.strerror}.") from None
 
 
 class InferenceServer:
@@ -285,9 +262,7 @@ class InferenceServer:
         """Answer requests in a thread."""
         self._thread = threading.Thread(target=self.run, name="braces-serve", daemon=True)
         self._thread.start()
-        end = monotonic() + START_S
-        while not self._uvicorn.started and self._thread.is_alive() and monotonic() < end:
-            sleep(0.005)
+        wait_started(self._uvicorn, self._thread, START_S)
 
     def run(self) -> None:
         """Answer requests in this thread, until SIGINT, SIGTERM or `close`."""
@@ -347,14 +322,10 @@ class InferenceServer:
 
 
 def _make_uvicorn(app: InferenceApp) -> Any:
-    config = uvicorn.Config(
+    config = make_config(
+        uvicorn,
         app,
-        log_config=None,
         log_level="error",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
         http=_protocol(),
         loop="auto",
         lifespan="on",

@@ -7,12 +7,10 @@ only that script and its own worker, and no loads.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from functools import partial
 from typing import Any, TypeAlias
 
 from braces.builder.builder import Builder
@@ -21,8 +19,9 @@ from braces.viewer.layout_library import HINT, layout_library
 from braces.viewer.notebook_fragment import fragment
 from braces.viewer.payload import NO_MARKS, Marks, payload
 from braces.viewer.training_curve import Curve, curve_figures
+from braces.web.assets import policy_hash, read_asset
 
-ASSETS = files("braces.viewer") / "assets"
+asset = partial(read_asset, "braces.viewer")
 STYLES = ("page.css", "picture.css")
 SCRIPTS = (
     "dom.js",
@@ -96,9 +95,10 @@ def page(
     """
     style = "".join((*map(asset, STYLES), *more_styles))
     script = "".join((*map(asset, SCRIPTS), *more_scripts))
+    connect = "; connect-src 'self'" if connects else ""
     policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "worker-src blob:" + ("; connect-src 'self'" if connects else "")
+        f"default-src 'none'; style-src {policy_hash(style)}; "
+        f"script-src {policy_hash(script)}; worker-src blob:{connect}"
     )
     parts = {
         "{{title}}": html.escape(content["title"]),
@@ -124,11 +124,6 @@ def _fill_template(line: str, parts: dict[str, str]) -> str:
     return line
 
 
-def asset(name: str) -> str:
-    """Return a file of the assets folder, also from a zip archive."""
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
 def inert_json(content: Any) -> str:
     r"""Return JSON in which no tag, comment or entity can begin or end.
 
@@ -140,8 +135,3 @@ def inert_json(content: Any) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 from linecache import cache as known_sources, getline
 from typing import Any
 
@@ -15,8 +14,9 @@ from braces.debugger.recorded.slices import Flow
 from braces.ir.records import Op, Source
 from braces.viewer.html import page
 from braces.viewer.payload import payload
+from braces.web.assets import read_asset
 
-ASSETS = files("braces.debugger.html") / "assets"
+_asset = partial(read_asset, "braces.debugger.html")
 STYLES = ("debugger.css",)
 SCRIPTS = ("recording.js", "sources.js", "values.js", "debugger.js")
 """The scripts in the order of their concatenation, after those of the page of a program."""
@@ -78,7 +78,3 @@ def _line(source: Source) -> str:
     if not file.endswith(".py") and file not in known_sources:
         return ""
     return getline(file, source.line).strip()[:_LONGEST_LINE]
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")

@@ -7,14 +7,13 @@ alone, and connections to this server alone.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
+
+from braces.web.assets import policy_hash, read_asset
 
 HTML = "text/html; charset=utf-8"
-ASSETS = files("braces.serving.page") / "assets"
+page_asset = partial(read_asset, "braces.serving.page")
 SCRIPTS = (
     "shapes.js",
     "texts.js",
@@ -50,8 +49,8 @@ def make_page() -> Page:
         >>> page.body.startswith(b"<!doctype html>"), page.headers["Referrer-Policy"]
         (True, 'no-referrer')
     """
-    style, script = read_asset("page.css"), "".join(map(read_asset, SCRIPTS))
-    before, after = read_asset("page.html").split("{{style}}")
+    style, script = page_asset("page.css"), "".join(map(page_asset, SCRIPTS))
+    before, after = page_asset("page.html").split("{{style}}")
     middle, end = after.split("{{script}}")
     text = "".join((before, style, middle, script, end))
     return Page(text.encode(), _headers(style, script))
@@ -60,8 +59,8 @@ def make_page() -> Page:
 def _headers(style: str, script: str) -> dict[str, str]:
     policy = {
         "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": policy_hash(style),
+        "script-src": policy_hash(script),
         "connect-src": "'self'",
         "img-src": "data:",
         "base-uri": "'none'",
@@ -74,13 +73,3 @@ def _headers(style: str, script: str) -> dict[str, str]:
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cache-Control": "no-cache",
     }
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
-
-
-def read_asset(name: str) -> str:
-    """Return a file of the assets folder, also from a zip archive."""
-    return (ASSETS / name).read_text(encoding="utf-8")

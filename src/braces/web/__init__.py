@@ -1,0 +1,1 @@
+"""Parts of pages and of HTTP servers: sockets, uvicorn's settings, scripts and their policy."""
