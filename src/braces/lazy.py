@@ -71,6 +71,8 @@ serve_httptools: Any = LazyModule("uvicorn.protocols.http.httptools_impl", extra
 sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="scikit-learn")
 
 if TYPE_CHECKING:
+    import asyncio
+
     import jax
     import jax._src.distributed as distributed
     import jax._src.xla_bridge as xla_bridge
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from jax.interpreters import ad, batching as batchers, mlir
     from rich import console, live as rich_live, table as rich_table, text as rich_text
 else:
+    asyncio = LazyModule("asyncio")  # takes 10 ms, and servers alone use it
     jax = LazyModule("jax")
     jnp = LazyModule("jax.numpy")
     lax = LazyModule("jax.lax")
@@ -124,9 +127,9 @@ else:
     partitioning = LazyModule("jax.experimental.custom_partitioning")
 
 __all__ = [
-    "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
-    "distributed", "extend", "grain", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax",
-    "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
+    "ad", "asyncio", "backends", "batchers", "batching", "compilation_cache", "console",
+    "derivatives", "distributed", "extend", "grain", "jax", "jax_special", "jaxlib", "jnp",
+    "keys", "lax", "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
     "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_live", "rich_table",
     "rich_text", "sklearn_datasets", "starlette_applications", "starlette_responses",
     "starlette_routing", "tracing", "uvicorn", "xla_bridge", "xla_metadata",

@@ -7,7 +7,6 @@ alone, so that one invalid request does not spoil the others.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from threading import Thread
 from time import perf_counter
 from typing import TypeAlias
 
+from braces.lazy import asyncio
 from braces.serving.batching.joining import (
     join_feeds,
     join_key,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from braces.lazy import asyncio
 from braces.serving.http.settings import ServingSettings
 from braces.serving.protocol.refusal import RefusalError, invalid
 

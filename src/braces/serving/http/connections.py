@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
+
+from braces.lazy import asyncio
 
 HEADER_TIMEOUT_S = 10.0
 """The time limit of the headers of a request, from the first byte or the connection."""

@@ -15,13 +15,12 @@ GET  /metrics                                  for Prometheus
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from braces.lazy import serve_routing as routing
+from braces.lazy import asyncio, serve_routing as routing
 from braces.serving.batching.batcher import Batcher
 from braces.serving.http.answers import (
     CLIENT_GONE,

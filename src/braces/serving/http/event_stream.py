@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from braces.lazy import asyncio
 from braces.serving.http.answers import CLIENT_GONE
 
 _HEADERS = {

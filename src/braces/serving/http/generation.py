@@ -6,7 +6,6 @@ POST /v2/models/NAME[/versions/V]/generate           all iterations in one respo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.errors import BracesError
+from braces.lazy import asyncio
 from braces.serving.batching.batcher import Batcher
 from braces.serving.http.engine import Engine, refusal_of
 from braces.serving.http.settings import ServingSettings
