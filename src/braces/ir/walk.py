@@ -95,6 +95,15 @@ def ancestors(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
     return needed
 
 
+def descendants(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
+    """Return all names that depend on these names, themselves included."""
+    reached = set(names)
+    for op in ops:
+        if not reached.isdisjoint(op.reads()):
+            reached.update(op.binds())
+    return reached
+
+
 def rename_slots(slots: Slots, names: Mapping[str, str]) -> Slots:
     """Return slots with names replaced."""
     return {

@@ -11,10 +11,10 @@ operator is forward if a result, a differentiated value or an unread value depen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from braces.ir.records import Op, ProgramDef
-from braces.ir.walk import ancestors
+from braces.ir.walk import ancestors, descendants
 
 FORWARD, GRADIENT, OPTIMIZER, UPDATE = "forward", "gradient", "optimizer", "update"
 PHASES = (FORWARD, GRADIENT, OPTIMIZER, UPDATE)
@@ -39,7 +39,7 @@ def phases(program: ProgramDef) -> Mapping[str, str]:
         GRADIENT: ancestors(ops, gradients),
         OPTIMIZER: ancestors(ops, optimized),
     }
-    derived = _descendants(ops, gradients)
+    derived = descendants(ops, gradients)
     return {op.name: _phase_of(op, members, derived) for op in ops}
 
 
@@ -55,17 +55,8 @@ def _roots(program: ProgramDef, derived: set[str]) -> set[str]:
     """Return the values that the forward part computes."""
     main = program.main
     read = {name for op in main.ops for name in op.reads()}
-    later = _descendants(main.ops, derived) | {*program.updates.values()} | derived
+    later = descendants(main.ops, derived) | {*program.updates.values()}
     unread = {name for op in main.ops for name in op.binds()} - read - later
     targets = {name for record in program.derivations for name in record.targets}
     results = {*main.results}
     return (results - derived or results) | targets | unread
-
-
-def _descendants(ops: Iterable[Op], names: set[str]) -> set[str]:
-    """Return all names that depend on these names, themselves included."""
-    reached = set(names)
-    for op in ops:
-        if not reached.isdisjoint(op.reads()):
-            reached.update(op.binds())
-    return reached

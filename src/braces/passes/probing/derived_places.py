@@ -20,7 +20,7 @@ from typing import Self
 from braces.builder.builder import Builder
 from braces.ir.records import CUSTOM_GRADIENT, PARAMETER, Body, Derivation, Op, ProgramDef
 from braces.ir.views import CustomGradientView, LoopView, view_of
-from braces.ir.walk import all_ops, ancestors
+from braces.ir.walk import all_ops, ancestors, descendants
 from braces.passes.core.rewrite import InsertionPoint
 
 
@@ -104,15 +104,6 @@ def between(ops: Iterable[Op], sources: set[str], targets: Iterable[str]) -> Ite
             yield op
 
 
-def reading(ops: Iterable[Op], names: Collection[str]) -> set[str]:
-    """Return the variables that depend on some variables, with these."""
-    reached = set(names)
-    for op in ops:
-        if not reached.isdisjoint(op.reads()):
-            reached.update(op.binds())
-    return reached
-
-
 def _differentiated(
     definition: ProgramDef, derivations: Iterable[Derivation], outside: Collection[str]
 ) -> dict[str, str]:
@@ -120,7 +111,7 @@ def _differentiated(
     places: dict[str, str] = {}
     updates = definition.updates
     if outside:
-        later = reading(main.ops, outside)
+        later = descendants(main.ops, outside)
         updates = {n: value for n, value in updates.items() if value not in later}
     trained = {n for n in updates if main.vars[n].kind == PARAMETER}
     if trained:

@@ -44,7 +44,7 @@ from braces.errors import BracesError
 from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
-from braces.ir.walk import producers, rename_slots
+from braces.ir.walk import descendants, producers, rename_slots
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.batch_axis.axis_kinds import AxisKind, batch_axes
 from braces.ops.control.batch_axis.masking import analyze_row_axes
@@ -107,15 +107,16 @@ def find_linear_values(view: PartitionView, k: int) -> set[str]:
     Where the branch is itself a gradient, these are cotangents and values computed from them.
     They are zero in padding, saved or not: a copy of a valid row would be counted in sums.
     """
-    return _dependents({row.params[k] for row in view.rows if row.linear}, view.bodies[k])
+    linear = (row.params[k] for row in view.rows if row.linear)
+    return descendants(view.bodies[k].ops, linear)
 
 
-def _dependents(names: set[str], body: Body, among: Collection[str] | None = None) -> set[str]:
+def _dependents(names: set[str], body: Body, among: Collection[str]) -> set[str]:
     """Return the given names and their dependents, restricted to `among`."""
     dependents = set(names)
     for op in body.ops:
         if not dependents.isdisjoint(op.reads()):
-            dependents.update(n for n in op.binds() if among is None or n in among)
+            dependents.update(n for n in op.binds() if n in among)
     return dependents
 
 
