@@ -112,11 +112,13 @@ class Browser:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser with a fresh profile, cut off from any network."""
+def chromium(online: bool = False, size: Any = SIZE) -> Iterator[Browser]:
+    """A browser with a fresh profile: cut off from any network, or `online`."""
+    closed = [] if online else ["--host-resolver-rules=MAP * ~NOTFOUND"]
     with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"]
-        browser = playwright.chromium.launch(executable_path=executable(), args=flags)
-        with browser, browser.new_context(viewport=SIZE, offline=True) as context:
+        browser = playwright.chromium.launch(
+            executable_path=executable(), args=["--no-sandbox", *closed]
+        )
+        with browser, browser.new_context(viewport=size, offline=not online) as context:
             context.set_default_timeout(WITHIN_S * 1000)
             yield Browser(context.new_page())

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import braces as br
-from tests.browser.chromium import SIZE, WITHIN_S, Browser, executable
+from tests.browser.chromium import WITHIN_S, Browser, chromium
 from tests.debugger.programs import (
     NAN_FEED,
     NESTED_FEED,
@@ -31,13 +30,8 @@ BAR = "document.querySelector('.debugger').innerText"
 @pytest.fixture(scope="module")
 def online() -> Iterator[Browser]:
     """A browser that reaches this machine."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=executable(), args=["--no-sandbox"]
-        )
-        with browser, browser.new_context(viewport=SIZE) as context:
-            context.set_default_timeout(WITHIN_S * 1000)
-            yield Browser(context.new_page())
+    with chromium(online=True) as browser:
+        yield browser
 
 
 @pytest.fixture

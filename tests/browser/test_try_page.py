@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, Route, expect, sync_playwright
+from playwright.sync_api import Page, Route, expect
 from sklearn.datasets import load_digits
 
 import braces as br
-from tests.browser.chromium import WITHIN_S, Browser, executable
+from tests.browser.chromium import Browser, chromium
 
 HOSTILE = "<script>document.title='ill'</script><img src=x onerror=\"document.title='ill'\">"
 LONG = "long" * 25
@@ -29,13 +29,8 @@ NARROW: Any = {"width": 390, "height": 844}
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Browser]:
     """A tab that reaches this machine."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=executable(), args=["--no-sandbox"]
-        )
-        with browser, browser.new_context(viewport=WIDE) as context:
-            context.set_default_timeout(WITHIN_S * 1000)
-            yield Browser(context.new_page())
+    with chromium(online=True, size=WIDE) as browser:
+        yield browser
 
 
 def save(path: Path, prog: br.Program, feeds: list[str], fetches: Any) -> Path:
