@@ -467,7 +467,7 @@ def no_member(
     kind: str, name: str, known: Iterable[str], others: Mapping[str, str] = NO_HINTS
 ) -> AttributeError:
     """Return the error for a missing attribute, with a hint of `HABITS[kind]` or `others`."""
-    hint = HABITS[kind].get(name.lower()) or others.get(name)
+    hint = HABITS.get(kind, NO_HINTS).get(name.lower()) or others.get(name)
     near = did_you_mean(
         name, (candidate for candidate in known if not candidate.startswith("_"))
     )

@@ -24,7 +24,8 @@ batch_size: batch bs minibatch_size per_device_batch_size
 batches: loader data_loader dataloader dataset iterable iterator
 bias: use_bias bias_attr with_bias
 bias_init: bias_initializer
-check_nan: check_nan_inf check_numerics debug_nans
+check_inf: debug_infs
+check_nan: check_nan_inf check_numerics debug_nans detect_anomaly terminate_on_nan
 class_weights: weight weights class_weight
 concentration0: beta b
 concentration1: alpha a
@@ -35,6 +36,7 @@ device: place backend devices device_type
 dilation: dilations dilation_rate rhs_dilation
 dims: rules logical_axis_rules placements
 drop_last: drop_remainder
+epochs: num_epochs max_epochs n_epochs nb_epoch num_train_epochs
 epsilon: eps
 epsilon_in_sqrt: eps_in_sqrt
 epsilon_root: eps_root
@@ -43,19 +45,24 @@ feeds: inputs feed_vars
 fetch: fetch_list fetches
 fetches: outputs fetch_vars fetch_list
 filters: out_channels num_filters features
-folder: directory dir dirname path ckpt_dir
+folder: directory dir dirname path ckpt_dir checkpoint_dir checkpoint_path save_dir output_dir \
+default_root_dir
+fresh: overwrite overwrite_output_dir
 groups: feature_group_count num_groups
 heads: num_heads
 ignored_label: ignore_index
 in_axes: in_dims
 init: initializer kernel_init kernel_initializer weight_init
 inputs: xs wrt
+keep: max_to_keep save_total_limit save_top_k
 keepdims: keepdim keep_dims
 labels: label target targets y_true
 layers: num_layers
 layout: data_format sharding in_shardings layout_map mesh
 learning_rate: lr
 loc: mean mu
+log_every: log_every_n_steps logging_steps log_interval
+log_files: log_dir logging_dir logger
 log_prediction: input prediction
 log_probs: input log_probabilities
 logits: input logit prediction predictions y_pred
@@ -78,11 +85,12 @@ positive_weight: pos_weight
 pred: predicate cond
 prediction: input predictions preds y_pred
 probs: p prob probability probabilities
-quiet: verbose silent progress
+quiet: verbose silent progress progress_bar enable_progress_bar disable_tqdm
 rate: p lam drop_prob dropout_prob
 reduction: reduce size_average
 replace: replacement
 runs: number rep repeat
+save_every: save_steps save_freq every_n_train_steps save_interval
 scale: std stddev std_dev sigma
 scope: variables
 seed: rng key random_state random_seed rngs
@@ -95,7 +103,8 @@ target_gradients: grad_ys grad_outputs
 targets: ys outputs fetch fetch_list
 timeout_s: timeout
 total_count: n trials num_trials
-validation: validation_data val_data eval_dataset
+validation: validation_data val_data valid_data eval_data eval_dataset val_dataset val_ds \
+val_loader val_dataloader val_dataloaders valid_loader test_data
 var: variance
 weight_decay: weight_decay_rate l2
 weights: sample_weight
@@ -130,14 +139,48 @@ steps_per_epoch,max_steps: Use steps=.
 key_padding_mask: Use lengths=, or mask= with True for the keys that take part.
 opset,opset_version: The version of ONNX operators is fixed.
 scan.axis: The loop iterates over the first axis; use br.moveaxis(x, axis, 0).
+initial_epoch,resume,resume_from_checkpoint: A folder resumes at its last step; use folder=.
+validation_split: Split the arrays, and pass validation=br.batches(held_out, batch_size).
+validation_freq,check_val_every_n_epoch: Validation runs after each epoch.
+patience,early_stopping: Pass callbacks=[br.EarlyStopping("val_loss", patience=3)].
+precision,amp: Pass br.passes.mixed_precision("bfloat16") to br.Executor.
+evaluate.eval_dataset,evaluate.test_data,evaluate.validation_data: Use data=.
+training.validation,training.validation_data,training.val_data: Use br.fit, or br.evaluate.
+training.metrics,training.callbacks,training.log: Use br.fit, whose loop has them.
 end_dim: br.flatten(x, axis=1) merges all later axes; br.reshape merges others.
 """
-ABSENT: Mapping[str, str] = {
-    word: sentence
-    for words, _, sentence in (line.partition(": ") for line in _ABSENT.splitlines())
-    for word in words.split(",")
-}
-"""Sentences about words of other libraries that stand for no parameter."""
+_FITTING = """\
+model,module,net,network: Use program=.
+train_data,train_dataset,train_ds,dataset: Use data=.
+train_loader,train_dataloader,train_dataloaders,loader,dataloader,data_loader: Use data=.
+limit_train_batches,limit_val_batches,validation_steps: Use steps=.
+checkpoint,checkpoint_path: Use folder=.
+device,devices,accelerator,gpus,strategy: Pass exe=br.Executor(device="gpu:0").
+mode,jit_compile,run_eagerly: Pass exe=br.Executor("interpret").
+lr,learning_rate,optimizer,optim: Call br.optimizer.adam(1e-3).minimize(loss) in the program.
+loss,loss_fn,criterion: Call br.optimizer.adam(1e-3).minimize(loss) in the program.
+gradient_clip_val: Use br.optimizer.clip_by_global_norm in a chain.
+precision,mixed_precision,amp: Pass br.passes.mixed_precision("bfloat16") to br.Executor.
+class_weight,class_weights,sample_weight,weights: Multiply the loss by weights in the program.
+num_workers,workers,pin_memory: Pass br.batches(arrays, batch_size, workers=4).
+x,y,inputs,labels: Pass br.batches({"x": xs, "y": ys}, batch_size).
+"""
+
+
+def _sentences(text: str, prefixes: Sequence[str] = ("",)) -> dict[str, str]:
+    """Return the sentences of lines `word,word: sentence` by word, with each prefix."""
+    lines = (line.partition(": ") for line in text.splitlines())
+    pairs = [(word, said) for words, _, said in lines for word in words.split(",")]
+    return {f"{prefix}{word}": said for word, said in pairs for prefix in prefixes}
+
+
+ABSENT: Mapping[str, str] = _sentences(_ABSENT) | _sentences(
+    _FITTING, ("fit.", "training.", "evaluate.")
+)
+"""Sentences about words of other libraries that stand for no parameter.
+
+A key with a dot belongs to the function before it.
+"""
 
 
 def say_keyword(word: str, parameters: Iterable[str]) -> str:

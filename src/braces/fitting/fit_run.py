@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from braces.fitting.data_sets import Feed, row_count
@@ -12,6 +13,12 @@ from braces.fitting.training import TrainingStep, TrainingSteps
 from braces.hints import Hinted
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+
+_HINTS = {
+    **dict.fromkeys(("loss", "losses"), 'run.history["loss"]'),
+    **dict.fromkeys(("keys", "values", "items"), "run.history"),
+    "optimizer": "br.optimizer.adam(1e-3).minimize(loss) in the program",
+}
 
 
 class Calls(Protocol):
@@ -57,6 +64,10 @@ class Fit(Hinted):
         self._evaluation = Evaluation(
             self.program, self.exe, measures.without_logged(), steps.options.steps
         )
+
+    @staticmethod
+    def _attribute_hints() -> Mapping[str, str]:
+        return _HINTS
 
     @property
     def step(self) -> int:

@@ -5,22 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from braces.errors import UnknownNameError, suggest
 from braces.fitting.position import Row
+from braces.hints import Hinted
 from braces.notebook import escape_html
 
 _COUNTS = ("epoch", "step")
 _SHOWN_ROWS, _SPARK_WIDTH = 12, 40
+_HINTS = {
+    "accuracy": 'history["accuracy"]',
+    "best": 'min(history["val_loss"]), or br.Best(path, "val_loss") as a callback',
+    "epoch": 'history["epoch"]',
+    "epochs": 'history["epoch"], or len(history)',
+    "history": 'history["loss"] for one measurement, or history.rows',
+    "items": "history.names and history[name], or history.rows",
+    "keys": "history.names",
+    "last": "history[-1]",
+    "loss": 'history["loss"]',
+    "plot": "history.svg(), or the history as the last line of a notebook cell",
+    "to_dataframe": "pandas.DataFrame(history.rows)",
+    "to_pandas": "pandas.DataFrame(history.rows)",
+    "values": "history.rows",
+}
 
 
 @dataclass(eq=False)
-class History:
+class History(Hinted):
     """The measurements of a training by epoch.
 
     `history["loss"]` is a list of one value for each epoch, and `history.rows` has a dict for
-    each epoch. `print(history)` and a notebook show the curves.
+    each epoch. `history[-1]` is the dict of the last epoch. `print(history)` and a notebook
+    show the curves.
 
     Attributes:
         rows: A dict for each epoch, with `epoch` and `step` from 1.
@@ -31,6 +48,8 @@ class History:
         ...                    {"epoch": 2, "step": 18, "loss": 0.5}])
         >>> history["loss"], history.spark("loss")
         ([2.0, 0.5], '█▁')
+        >>> history[-1]
+        {'epoch': 2, 'step': 18, 'loss': 0.5}
         >>> history
         <History: 2 epochs, loss 2 → 0.5>
     """
@@ -44,15 +63,27 @@ class History:
         names = dict.fromkeys(name for row in self.rows for name in row)
         return [name for name in names if name not in _COUNTS]
 
-    def __getitem__(self, name: str) -> list[Any]:
+    @overload
+    def __getitem__(self, name: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, name: int) -> Row: ...
+    @overload
+    def __getitem__(self, name: slice) -> list[Row]: ...
+
+    def __getitem__(self, name: str | int | slice) -> Any:
         """Return the values of a measurement by epoch; NaN for an epoch without it.
+
+        A number is the position of an epoch: `history[-1]` is the row of the last one.
 
         Raises:
             UnknownNameError: If no epoch has the measurement.
+            IndexError: If there is no epoch at the position.
         """
+        if isinstance(name, int | slice):
+            return self.rows[name]
         if not any(name in row for row in self.rows):
             raise UnknownNameError(
-                f"unknown measurement `{name}`.", fix=suggest(name, self.names)
+                f"unknown measurement `{name}`.", fix=suggest(str(name), self.names)
             )
         return [row.get(name, float("nan")) for row in self.rows]
 
@@ -61,6 +92,10 @@ class History:
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
+
+    @staticmethod
+    def _attribute_hints() -> Mapping[str, str]:
+        return _HINTS
 
     def spark(self, name: str) -> str:
         """Return the curve of a measurement as one line of text."""

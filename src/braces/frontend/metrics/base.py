@@ -19,16 +19,25 @@ from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.variables import persistable
 from braces.frontend.losses.reduction import format_types
+from braces.hints import Hinted
 from braces.ir.records import STATE
 from braces.notebook import TextView
 from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
 
 Sums = Mapping[str, Var]
+_READ = "exe.run(prog, scope, feed={...}, fetch=metric.value), or br.fit(metrics={...})"
+_UPDATE = "exe.run(prog, scope, feed={...}): each run updates the sums"
+_RESET = "metric.reset(scope)"
+_HINTS = {
+    **dict.fromkeys(("compute", "eval", "item", "numpy", "read", "result", "values"), _READ),
+    **dict.fromkeys(("add", "forward", "update", "update_state"), _UPDATE),
+    **dict.fromkeys(("clear", "reset_state", "reset_states"), _RESET),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Metric(TextView):
+class Metric(Hinted, TextView):
     """A metric over all batches since the last reset.
 
     Attributes:
@@ -46,6 +55,10 @@ class Metric(TextView):
     def __repr__(self) -> str:
         names = f"value `{self.value.name}`, batch `{self.batch.name}`"
         return f"<Metric {self.name}: {self.value.type}, {names}>"
+
+    @staticmethod
+    def _attribute_hints() -> Mapping[str, str]:
+        return _HINTS
 
     @with_user_line
     def reset(self, scope: Scope) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from braces.hints import Hinted
 from braces.report import count_text
 
 MAX_LISTED = 1000
 """The number of compilations that are listed, the latest ones."""
+_HINTS = {
+    **dict.fromkeys(
+        ("compiled", "compiles", "num_compiles", "recompiles"), "stats.compilations"
+    ),
+    **dict.fromkeys(("cache_hits", "hits"), "stats.reads"),
+    **dict.fromkeys(("compile_s", "compile_time", "time"), "stats.seconds"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ class Compilation:
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(Hinted):
     """Statistics of an executor up to now; returned by `Executor.stats`.
 
     Interpretation compiles single operators for the whole process, which are not counted.
@@ -67,6 +76,10 @@ class Stats:
     seconds: float = 0.0
     repeats: int = 0
     listed: tuple[Compilation, ...] = ()
+
+    @staticmethod
+    def _attribute_hints() -> Mapping[str, str]:
+        return _HINTS
 
     @property
     def summary(self) -> str:
