@@ -47,6 +47,7 @@ from braces.errors import (
 from braces.exchange.jax.importer import from_jax as from_jax
 from braces.exchange.jax.trace_values import trace_jax as _trace_jax
 from braces.exchange.onnx.reader.importer import from_onnx as from_onnx
+from braces.exchange.onnx.reader.metadata import onnx_metadata as onnx_metadata
 from braces.exchange.onnx.reader.trace_values import trace_onnx as _trace_onnx
 from braces.exchange.onnx.writer.exporter import to_onnx as to_onnx
 from braces.exchange.paddle.importer import from_paddle as from_paddle

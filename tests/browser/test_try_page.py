@@ -33,9 +33,9 @@ def tab() -> Iterator[Browser]:
         yield browser
 
 
-def save(path: Path, prog: br.Program, feeds: list[str], fetches: Any) -> Path:
+def save(path: Path, prog: br.Program, feeds: list[str], fetches: Any, **more: Any) -> Path:
     scope = br.Executor().init(prog, br.Scope())
-    br.save_model(path, prog, scope, feeds, fetches)
+    br.save_model(path, prog, scope, feeds, fetches, **more)
     return path
 
 
@@ -66,6 +66,17 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     with br.Program() as ids:
         text = br.data("text", ["n", "length"], dtype="int32")
         counts = br.sum(br.one_hot(text, 128), axis=1)
+    with br.Program() as noted:
+        image, words = br.data("image", ["n", 8, 8]), br.data("words", ["n"], dtype="int32")
+        scores = br.fc(br.reshape(image, ["n", 64]), 3, name="scores")
+        best = br.cast(br.argmax(scores, axis=1), "int32")
+    metadata = {
+        "classes": {"scores": ["cat", "dog", HOSTILE], "best": ["cat", "dog", HOSTILE]},
+        "vocabulary": {"words": ["a", "bc"]},
+        "ranges": {"image": [0, 16]},
+        "description": f"A model of pets. {HOSTILE}",
+        "license": "Apache-2.0",
+    }
     with br.Program() as long:
         twice = br.data(LONG, ["n"]) * 2.0
     with br.Program() as alphabet:
@@ -80,6 +91,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "digits": save_digits(folder / "digits.model"),
         "affine": save(folder / "affine.model", affine, ["x", "shift"], {"y": y}),
         "ids": save(folder / "ids.model", ids, ["text"], {"ids": text + 0, "counts": counts}),
+        "noted": save(
+            folder / "noted.model",
+            noted,
+            ["image", "words"],
+            {"scores": scores, "best": best, "words": words + 0},
+            metadata=metadata,
+        ),
         LONG: save(folder / "long.model", long, [LONG], {LONG: twice}),
     }
 
@@ -210,6 +228,28 @@ def test_typed_text_is_sent_as_ids(opened: Callable[..., Page]) -> None:
     expect(page.locator("fieldset .problem")).to_contain_text('no token for "b"')
 
 
+def test_metadata_names_classes_tokens_and_ranges(
+    opened: Callable[..., Page], tab: Browser
+) -> None:
+    page = opened("noted")
+    expect(page.locator(".note").first).to_have_text(f"A model of pets. {HOSTILE}")
+    expect(page.locator(".note").last).to_have_text("License: Apache-2.0")
+    expect(page.get_by_label("white")).to_have_value("16")
+    drag(page, RING)
+    expect(page.get_by_label("Token ids of words")).to_have_value("model")
+    fill(page, "words", "bc")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator('[data-output="words"] td')).to_have_text(["1"])
+    classes = page.locator('[data-output="scores"] .class')
+    assert {*classes.all_inner_texts()} == {"cat", "dog", HOSTILE}
+    best = classes.first.inner_text()
+    expect(page.locator('[data-output="best"] td')).to_contain_text(best)
+    page.get_by_text("Metadata", exact=True).click()
+    expect(page.locator(".model pre").first).to_contain_text('"license": "Apache-2.0"')
+    check_nothing_ran(page)
+    assert tab.complaints == []
+
+
 def test_generated_text_streams_in(opened: Callable[..., Page], tab: Browser) -> None:
     page = opened("alphabet")
     page.get_by_text("Text", exact=True).click()
@@ -331,15 +371,17 @@ def test_the_page_fits_the_window_in_both_color_schemes(
 ) -> None:
     tab.page.set_viewport_size(size)
     tab.page.emulate_media(color_scheme=scheme)
-    page = opened("digits", "affine", "ids", LONG)
+    page = opened("digits", "affine", "ids", "noted", LONG)
     color = "getComputedStyle(document.body).backgroundColor"
     assert (
         page.evaluate(color)
         == {"light": "rgb(251, 251, 250)", "dark": "rgb(21, 24, 28)"}[scheme]
     )
-    for name in ("affine", "ids", LONG, "digits"):
+    for name in ("affine", "ids", LONG, "noted", "digits"):
         page.locator(f'[data-model="{name}"]').click()
         expect(page.locator("h2")).to_have_text(name)
+        if name == "noted":
+            fill(page, "words", "a")
         page.get_by_role("button", name="Send").click()
         expect(page.locator("pre.curl")).to_be_visible()
         assert page.evaluate(FITS), name

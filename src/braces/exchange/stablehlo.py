@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.extend.building import ProgramHolder, program_of, with_user_line
 from braces.extend.operators import PureFunction, braces_jax_settings
-from braces.extend.programs import Program, Scope, serde
+from braces.extend.programs import Program, Scope, check_metadata, serde
 from braces.extend.types import (
     JaxTypeConverter,
     SymbolicSizes,
@@ -35,6 +36,7 @@ def to_stablehlo(
     sizes: Mapping[str, int] | None = None,
     platforms: Sequence[str] = ("cpu",),
     room: int = 0,
+    metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a program as StableHLO.
 
@@ -55,17 +57,21 @@ def to_stablehlo(
     at a size and count from the end.
 
     Args:
-        program: The program; or a model of `br.load_model`, with its scope and fetches.
+        program: The program; or a model of `br.load_model`, with its scope, fetches and
+            metadata.
         path: The file.
         fetches: Variables or their names; by default the fetches of the program.
         scope: The scope with the values of persistable variables, if these go into the file.
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
         platforms: The target platforms: `"cpu"`, `"cuda"`, `"tpu"`.
         room: The capacity of lists, in iterations; see `Program.to_jax`.
+        metadata: JSON data by key, as of `br.save_model`. A file called `.mlir` begins with it,
+            as a comment `// metadata: {…}` in one line; the output of `jax.export` has no
+            place for it.
 
     Raises:
-        ProgramError: If a symbolic size must be a number, or the program cannot be converted to
-            a JAX function.
+        ProgramError: If a symbolic size must be a number, the program cannot be converted to a
+            JAX function, or the metadata is not JSON data.
         UnknownNameError: If a variable or size does not exist.
 
     Example:
@@ -84,13 +90,21 @@ def to_stablehlo(
     if isinstance(program, ProgramHolder):
         scope = program.scope if scope is None else scope
         fetches = fetches or list(program.fetched().values())
+        metadata = program.metadata if metadata is None else metadata
+    notes = check_metadata(metadata)
     whole = program_of(program)
     exported_program = whole if scope is None else whole.for_test()
     function = exported_program.to_jax(fetches, room=room)
     exported = _export(function, sizes or {}, scope, platforms)
-    text = os.fspath(path).endswith(MLIR)
-    data = str(exported.mlir_module()).encode() if text else bytes(exported.serialize())
+    is_text = os.fspath(path).endswith(MLIR)
+    data = _module_text(exported, notes) if is_text else bytes(exported.serialize())
     serde.write_atomically(path, data)
+
+
+def _module_text(exported: Any, metadata: Mapping[str, Any]) -> bytes:
+    """Return the module as text; JSON in ASCII cannot end the line of the comment."""
+    comment = f"// metadata: {json.dumps(metadata)}\n" if metadata else ""
+    return f"{comment}{exported.mlir_module()}".encode()
 
 
 def _export(

@@ -17,6 +17,10 @@ from braces.ir.files.bounded_read import (
     check_regular as check_regular,
     read_bounded as read_bounded,
 )
+from braces.ir.metadata import (
+    check_metadata as check_metadata,
+    read_metadata as read_metadata,
+)
 from braces.ir.names import LONGEST_NAME as LONGEST_NAME
 from braces.ir.records import (
     DATA as DATA,

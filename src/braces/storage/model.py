@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from threading import Lock
 from typing import Any, final
 
 from braces.builder.program_argument import ProgramHolder
-from braces.errors import UnknownNameError, suggest
+from braces.errors import UnknownNameError, suggest, visible
 from braces.hints import Hinted
 from braces.keywords import hint_keywords
 from braces.notebook import escape_html
@@ -19,6 +20,8 @@ from braces.scope import Scope
 
 PREDICT, TRAIN, STARTUP = "predict", "train", "startup"
 SEED, TIMEOUT = "seed", "timeout_s"
+_SHORTENED = 120
+"""Characters of a value of metadata that are shown."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,24 @@ class Model(ProgramHolder, Hinted):
         scope: The variables; training updates them.
         executor: The executor of the programs.
         programs: The programs by name: `predict`, and if present `train` with its `startup`.
+        metadata: The metadata of the file, such as names of classes: JSON data without effect
+            on runs. It may be from strangers: treat it as text.
     """
 
     _internal = ("entry",)
 
     @hint_keywords
     def __init__(
-        self, entries: Mapping[str, NamedProgram], scope: Scope, executor: Executor
+        self,
+        entries: Mapping[str, NamedProgram],
+        scope: Scope,
+        executor: Executor,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.scope = scope
         self.executor = executor
         self.programs = {name: entry.program for name, entry in entries.items()}
+        self.metadata = dict(metadata or {})
         self._entries = dict(entries)
         self._moving = Lock()
         if TRAIN in entries:
@@ -174,7 +184,8 @@ class Model(ProgramHolder, Hinted):
 
     def __repr__(self) -> str:
         calls = (self._call_text(name) for name in self._entries)
-        return f"<Model: {'; '.join(calls)}; {len(self.scope.names())} variables>"
+        keys = f"; metadata: {', '.join(map(visible, self.metadata))}" if self.metadata else ""
+        return f"<Model: {'; '.join(calls)}; {len(self.scope.names())} variables{keys:.200}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         """Return the feeds and fetches of each program, its layers, and the variables."""
@@ -182,7 +193,8 @@ class Model(ProgramHolder, Hinted):
             f"<code>{escape_html(self._call_text(name))}</code><br>" for name in self._entries
         )
         layers = self.program().summary(depth=0).sheet().tables[0].html()
-        return f"{calls}{layers}{self.scope._repr_html_()}"
+        lines = "".join(f"{escape_html(line)}<br>" for line in metadata_lines(self.metadata))
+        return f"{calls}{lines}{layers}{self.scope._repr_html_()}"
 
     def _call_text(self, name: str) -> str:
         """Return the signature of a program: `predict(x: f32[n,4]) -> y: f32[n,3]`."""
@@ -194,3 +206,14 @@ class Model(ProgramHolder, Hinted):
         }
         fetches = (f"{key}: {types[key]}" if key in types else key for key in entry.fetches)
         return f"{name}({', '.join(feeds)}) -> {', '.join(fetches)}"
+
+
+def metadata_lines(metadata: Mapping[str, Any]) -> list[str]:
+    """Return a short line for each entry of metadata: `classes: ["cat","dog"]`."""
+    return [f"{visible(key)}: {_short(value)}" for key, value in metadata.items()]
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = visible(text[:_SHORTENED])
+    return f"{shown}… ({len(text):,} characters)" if len(text) > _SHORTENED else shown

@@ -2,10 +2,12 @@
 
     file   := safetensors (see `tensor_file`): every variable by its name, and per program the
               bytes of its `ProgramDesc`, as u8, under "__braces__/" and the program's name
-    record := {"format": "braces.model", "version": 1, "programs": {name: program, …}}
+    record := {"format": "braces.model", "version": 1, "programs": {name: program, …},
+               "metadata": {key: value, …}}
     program := {"feeds": [data variable, …], "fetches": {name: variable, …}, "dict": bool}
 
-`dict` means that a run returns a dict even for one fetch; the default is false.
+`dict` means that a run returns a dict even for one fetch; the default is false. `metadata` is
+absent if it is empty; see `ir/metadata.py`.
 
 `predict` is the inference program: pruned to its fetches, without updates except that of the
 random state. For a trainable model, `train` is the whole program, which fetches its own
@@ -34,6 +36,7 @@ from braces.errors import (
     suggest,
 )
 from braces.ir.limits import readable_name
+from braces.ir.metadata import check_metadata, read_metadata
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
 from braces.keywords import hint_keywords
@@ -76,6 +79,7 @@ def save_model(
     fetches: Any,
     *,
     programs: Mapping[str, Given] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model to one file atomically.
 
@@ -96,12 +100,16 @@ def save_model(
         programs: More programs by name, each with its feeds and fetches. A metric that needs
             other data than its feeds is left out. An entry `train` sets the feeds and fetches
             of training, as `{"train": (program, ["x", "y"], [loss])}`.
+        metadata: JSON data by key that readers find in `Model.metadata`, at most 8 MiB: names
+            of classes, a vocabulary, a licence. It has no effect on runs. The page of
+            `br.serve` reads `classes`, `vocabulary`, `ranges`, `description` and `license`.
 
     Raises:
         UnknownNameError: If a feed or fetch does not exist.
         FeedError: If the fetches require data that is not among the feeds.
         UninitializedError: If a persistable variable has no value.
-        ProgramError: If there are no fetches, or a name cannot be stored.
+        ProgramError: If there are no fetches, a name cannot be stored, or the metadata is not
+            JSON data.
         OSError: If the folder is missing, full, or not writable.
 
     Example:
@@ -121,6 +129,7 @@ def save_model(
     call = "save_model(path, program, scope, feeds, fetches)"
     check_program(call, program)
     check_scope(call, scope)
+    notes = check_metadata(metadata)
     entries = {PREDICT: _inference_entry(program, feeds, fetches)}
     if program.updates.keys() - entries[PREDICT].program.updates.keys():
         entries[TRAIN] = _training_entry(program, entries[PREDICT])
@@ -131,7 +140,8 @@ def save_model(
     for name, entry in entries.items():
         arrays[_program_key(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
     signatures = {name: entry.signature() for name, entry in entries.items()}
-    write_tensors(path, arrays, FORMAT, programs=signatures)
+    record = {"metadata": notes} if notes else {}
+    write_tensors(path, arrays, FORMAT, programs=signatures, **record)
 
 
 def _inference_entry(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
@@ -245,8 +255,9 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
     executor, scope = Executor(mode, device), Scope()
     with open_tensors(path) as file:
         entries = _read_programs(file)
+        notes = read_metadata(file.record.get("metadata", {}))
         put_arrays(scope, {name: file.read(name) for name in file.variables})
-    return Model(entries, scope, executor)
+    return Model(entries, scope, executor, notes)
 
 
 def read_programs(path: Path) -> dict[str, NamedProgram]:
@@ -258,6 +269,7 @@ def read_programs(path: Path) -> dict[str, NamedProgram]:
         OSError: If the file does not exist, or it cannot be read.
     """
     with open_tensors(path) as file:
+        read_metadata(file.record.get("metadata", {}))
         return _read_programs(file)
 
 

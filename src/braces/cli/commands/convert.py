@@ -66,13 +66,21 @@ def _run(options: Namespace) -> int:
 def _write_ours(content: Content, options: Namespace) -> None:
     program = select_program(content, options.program).program
     scope = load_stored_scope(options.input, content)
-    save_model(Path(options.output), program, scope, program.feeds, list(program.fetches))
+    names, notes = list(program.fetches), content.metadata
+    save_model(Path(options.output), program, scope, program.feeds, names, metadata=notes)
 
 
 def _write_onnx(content: Content, options: Namespace, sizes: dict[str, Any]) -> None:
     picked = select_program(content, options.program)
     scope, fetches = load_stored_scope(options.input, content), list(picked.gives.values())
-    to_onnx(picked.program, options.output, scope=scope, fetches=fetches, sizes=sizes)
+    to_onnx(
+        picked.program,
+        options.output,
+        scope=scope,
+        fetches=fetches,
+        sizes=sizes,
+        metadata=content.metadata,
+    )
 
 
 COMMAND = Command(

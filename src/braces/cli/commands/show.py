@@ -36,7 +36,7 @@ from braces.passes.analysis.explanation import Explanation
 from braces.passes.core.pipeline import Pass, collect_notes, with_fetches
 from braces.program import Program
 from braces.report import columns, count_text, in_bytes
-from braces.storage.model import PREDICT
+from braces.storage.model import PREDICT, metadata_lines
 
 _MOST_ROWS = 200
 _SHORT = 10
@@ -146,6 +146,7 @@ def _content_data(file: str, content: Content) -> dict[str, Any]:
         "file": file,
         "kind": content.kind,
         "bytes": content.size_bytes,
+        "metadata": content.metadata,
         "programs": _trees(content),
         "arrays": [
             {"name": name, "type": str(type_), **sizes(type_)}
@@ -171,6 +172,7 @@ def _texts(content: Content, unfold: bool) -> Iterator[str]:
 
 def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
     yield f"{style.bold(shown_name(file))}  {content.kind}, {in_bytes(content.size_bytes)}"
+    yield from (f"  {line}" for line in metadata_lines(content.metadata))
     trees = _trees(content)
     for name, tree in trees.items():
         yield ""

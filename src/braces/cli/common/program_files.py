@@ -14,6 +14,7 @@ import numpy as np
 from braces.dtypes import TensorType
 from braces.errors import FileFormatError, UnknownNameError
 from braces.exchange.onnx.reader.importer import from_onnx
+from braces.exchange.onnx.reader.metadata import onnx_metadata
 from braces.exchange.paddle.graph.files import find_files, holds_program
 from braces.exchange.paddle.importer import from_paddle
 from braces.ir.files.bounded_read import check_regular, read_bounded
@@ -39,6 +40,7 @@ class Content:
         arrays: The types of stored arrays by name.
         gives: Default fetches of each program: names and their variables.
         values: Values of the variables of a model of another framework.
+        metadata: The metadata of a model.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Content:
     arrays: Mapping[str, TensorType] = field(default_factory=dict[str, TensorType])
     gives: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
@@ -75,7 +78,9 @@ def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
 
 
 def _read_onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
-    return _foreign_content(ONNX[1:], os.stat(path).st_size, *from_onnx(path, sizes=sizes))
+    model = from_onnx(path, sizes=sizes)
+    content = _foreign_content(ONNX[1:], os.stat(path).st_size, *model)
+    return replace(content, metadata=onnx_metadata(path))
 
 
 def _read_paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
@@ -114,7 +119,7 @@ def _read_tensors(path: Path) -> Content:
         return Content("arrays", size, {}, arrays)
     model = load_model(path)
     gives = {name: model.entry(name).fetches for name in model.programs}
-    return Content("model", size, model.programs, arrays, gives)
+    return Content("model", size, model.programs, arrays, gives, metadata=model.metadata)
 
 
 def _read_program(data: bytes) -> Content:

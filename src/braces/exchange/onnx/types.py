@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+PRODUCER = "braces"
+"""The producer name of Braces in models."""
+
 
 def axes_of(type_: Any) -> list[Any]:
     """Return the axes of a type, or of its element type if it is a sequence or optional."""

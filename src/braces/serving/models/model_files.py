@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, cast
 
 from braces.errors import DuplicateNameError, FileFormatError, ProgramError, visible
 from braces.exchange.onnx.reader.importer import from_onnx
+from braces.exchange.onnx.reader.metadata import onnx_metadata
 from braces.passes.cleanup.prune import prune
 from braces.program import Program
 from braces.runtime.executor import Executor
@@ -164,4 +165,4 @@ def _load_onnx(path: Path, device: str | None) -> Model:
     pruned = Program(prune(program, list(fetches)).definition)
     feeds = tuple(name for name in program.feeds if name in pruned.infos)
     entry = NamedProgram(pruned, feeds, fetches, as_dict=True)
-    return Model({PREDICT: entry}, scope, Executor(device=device))
+    return Model({PREDICT: entry}, scope, Executor(device=device), onnx_metadata(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -77,6 +77,7 @@ class ServedModel:
         run: Computes all outputs.
         compile: Compiles for the types of these inputs.
         start: The program that computes the first state of a generation.
+        metadata: The metadata of the model, which clients get as `parameters`.
     """
 
     name: str
@@ -86,6 +87,7 @@ class ServedModel:
     run: Callable[[Arrays], Arrays]
     compile: Callable[[Arrays], None]
     start: ServedModel | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def describe(self, versions: Sequence[str]) -> dict[str, Any]:
         """Return the metadata of the protocol."""
@@ -96,6 +98,7 @@ class ServedModel:
             "platform": self.platform,
             "inputs": [spec.describe() for spec in signature.inputs.values()],
             "outputs": [spec.describe() for spec in signature.outputs.values()],
+            **({"parameters": self.metadata} if self.metadata else {}),
         }
 
 
@@ -115,6 +118,7 @@ def serve_model(
         ProgramError: If an input or output has a type that the protocol does not have.
     """
     served = _serve_program(model, PREDICT, (name, version, platform), timeout_s)
+    served = replace(served, metadata=model.metadata)
     if START not in model.programs:
         return served
     start = _serve_program(model, START, (name, version, platform), timeout_s)

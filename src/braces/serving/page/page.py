@@ -17,6 +17,7 @@ page_asset = partial(read_asset, "braces.serving.page")
 SCRIPTS = (
     "shapes.js",
     "texts.js",
+    "notes.js",
     "outputs.js",
     "dom.js",
     "drawing.js",

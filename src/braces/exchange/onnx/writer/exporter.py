@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from braces.errors import ProgramError, UninitializedError, UnknownNameError, suggest
+from braces.exchange.common.model.metadata_texts import write_texts
 from braces.exchange.common.model.weights import UPDATES
+from braces.exchange.onnx.types import PRODUCER
 from braces.exchange.onnx.writer.constructs.functions import list_all_outputs, opset_imports
-from braces.exchange.onnx.writer.graph.files import PRODUCER, write_model
+from braces.exchange.onnx.writer.graph.files import write_model
 from braces.exchange.onnx.writer.graph.graph import (
     IR_VERSION,
     ModelState,
@@ -23,7 +25,15 @@ from braces.exchange.onnx.writer.graph.graph import (
 from braces.exchange.onnx.writer.writer import BlockExporter
 from braces.extend.building import ProgramHolder, Var, program_of, with_user_line
 from braces.extend.operators import Plan
-from braces.extend.programs import DATA, Program, ProgramDef, Scope, read_fetch, resolve_body
+from braces.extend.programs import (
+    DATA,
+    Program,
+    ProgramDef,
+    Scope,
+    check_metadata,
+    read_fetch,
+    resolve_body,
+)
 from braces.extend.rewriting import to_inference_mode, without_other_counts
 from braces.extend.types import Size, TensorType, substitute
 from braces.lazy import onnx
@@ -38,6 +48,7 @@ def to_onnx(
     fetches: Mapping[str, Var | str] | Sequence[Var | str] | Var | str | None = None,
     updates: bool = False,
     sizes: Mapping[str, int] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Export a program as an ONNX model, which runs without Braces.
 
@@ -54,7 +65,7 @@ def to_onnx(
 
     Args:
         program: The program, which is not modified; or a model of `br.load_model`, with its
-            scope and fetches.
+            scope, fetches and metadata.
         path: The file, which is replaced. Weights beyond 1 GiB go into a data file next to it,
             `path` followed by a digest of them and `.data`. The data file of a replaced model
             is removed last.
@@ -65,10 +76,12 @@ def to_onnx(
             outputs `NAME.next`. These variables become inputs with their current values as
             defaults: the model is a whole training step.
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
+        metadata: JSON data by key, as of `br.save_model`: the `metadata_props` of the file.
+            `br.onnx_metadata` reads it.
 
     Raises:
         ProgramError: If ONNX lacks operators that the program needs; the message lists all of
-            them.
+            them. If the metadata is not JSON data.
         UnknownNameError: If a fetch or a size does not exist.
         UninitializedError: If a persistable variable has no value.
         OSError: If the folder is missing, full, or not writable.
@@ -89,10 +102,15 @@ def to_onnx(
     if isinstance(program, ProgramHolder):
         scope = program.scope if scope is None else scope
         fetches = program.fetched() if fetches is None else fetches
+        metadata = program.metadata if metadata is None else metadata
+    notes = check_metadata(metadata)
     names, _ = read_fetch(fetches, program_of(program))
     called = tuple(fetches) if isinstance(fetches, Mapping) else names
     plan, spare = _plan_export(program_of(program), names, updates, sizes or {})
-    write_model(path, *_model(plan, spare, scope, called))
+    model, values = _model(plan, spare, scope, called)
+    for key, text in write_texts(notes):
+        model.metadata_props.add(key=key, value=text)
+    write_model(path, model, values)
 
 
 def _plan_export(

@@ -41,7 +41,7 @@ class Drawing {
   }
 
   rangeTools() {
-    const [low, high] = WHOLE_RANGE[this.input.datatype] ?? [0, 1];
+    const [low, high] = this.input.range ?? WHOLE_RANGE[this.input.datatype] ?? [0, 1];
     this.low = makeField("Values: black ", "number", low, { step: "any" });
     this.high = makeField("white ", "number", high, { step: "any" });
     return make("div", "tools", this.low.label, this.high.label);

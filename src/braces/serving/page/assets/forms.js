@@ -45,7 +45,8 @@ class TextForm {
     this.tokens.placeholder = 'Tokens in the order of their ids: abc, one on each line, or JSON: ["a", "b"], {"a": 0}';
     this.tokens.hidden = true;
     this.count = make("p", "soft");
-    const kinds = [["bytes", "UTF-8 bytes"], ["codes", "Unicode characters"], ["list", "vocabulary…"]];
+    const own = input.vocabulary ? [["model", "vocabulary of the model"]] : [];
+    const kinds = [...own, ["bytes", "UTF-8 bytes"], ["codes", "Unicode characters"], ["list", "vocabulary…"]];
     this.kind = makeSelect(`Token ids of ${input.name}`, kinds, () => this.show());
     const tools = make("div", "tools", make("label", "", "Token ids: ", this.kind));
     const isBytes = input.datatype === "BYTES";
@@ -65,7 +66,8 @@ class TextForm {
   }
 
   vocabulary() {
-    return new Vocabulary(this.kind.value, this.tokens.value);
+    const tokens = this.kind.value === "model" ? this.input.vocabulary : undefined;
+    return new Vocabulary(this.kind.value, this.tokens.value, tokens);
   }
 
   read() {

@@ -1,6 +1,7 @@
 "use strict";
 // Models, the form of the chosen one, and its requests. The token stays in memory.
 
+const LONGEST_NOTE = 2000;
 const state = { token: "", models: [], chosen: "", choices: 0, request: null };
 
 class AnswerError extends Error {
@@ -117,6 +118,7 @@ async function chooseModel(name, version = versionsOf(name).at(-1)) {
 class ModelForm {
   constructor(metadata, version) {
     this.metadata = metadata;
+    this.notes = metadata.parameters ?? {};
     this.version = version;
     this.path = pathOf(metadata.name, version);
     this.holder = make("div", "columns");
@@ -127,7 +129,19 @@ class ModelForm {
     this.use(generate ? "generate" : "infer");
     const modes = [["generate", "Generate"], ["infer", "Single run"]];
     const choice = generate ? [makeChoice(modes, (mode) => this.use(mode))] : [];
-    return [this.title(), this.types(), ...choice, this.holder];
+    return [this.title(), ...this.about(), this.types(), ...choice, this.holder];
+  }
+
+  about() {
+    // What the file says about the model, as text.
+    const lines = [["description", ""], ["license", "License: "]].flatMap(([key, title]) => {
+      const text = noteOf(this.notes, key);
+      return typeof text === "string" ? [make("p", "note", title + text.slice(0, LONGEST_NOTE))] : [];
+    });
+    const all = JSON.stringify(this.notes, null, 1);
+    const shown = all.length > MOST_TEXT ? `${all.slice(0, MOST_TEXT)} …` : all;
+    const parts = [make("summary", "", "Metadata"), make("pre", "", shown)];
+    return Object.keys(this.notes).length ? [...lines, make("details", "", ...parts)] : lines;
   }
 
   title() {
@@ -152,7 +166,7 @@ class ModelForm {
     state.request?.abort();
     this.mode = mode;
     const inputs = mode === "infer" ? this.metadata.inputs : this.metadata.generate.inputs;
-    this.forms = inputs.map((input) => new InputForm(input));
+    this.forms = inputs.map((input) => new InputForm(withNotes(input, this.notes)));
     this.result = make("section", "result");
     this.result.setAttribute("aria-label", "Result");
     this.result.append(make("h3", "", "Result"), make("p", "soft", "Send a request to see the outputs."));
@@ -234,15 +248,25 @@ class ModelForm {
     const text = await (await ask(path, options)).text();
     const time = timeText(performance.now() - started);
     const answer = JSON.parse(text);
-    const declared = new Map(this.metadata.outputs.map((output) => [output.name, output]));
+    const declared = new Map(this.metadata.outputs.map((output) => [output.name, this.noted(output)]));
     const outputs = answer.outputs.map((output) => makeOutput(output, declared.get(output.name)));
     const note = make("p", "soft time", `Answered in ${time}, measured in the browser.`);
     this.show(note, ...outputs, makeResponse(text), this.command);
   }
 
+  noted(output) {
+    return { ...output, classes: classesFor(this.notes, output.name) };
+  }
+
+  vocabulary() {
+    // That of a text input; else that of the model for the first output.
+    const given = this.forms.map((form) => form.vocabulary()).find(Boolean);
+    const tokens = vocabularyFor(this.notes, this.metadata.generate.outputs[0]);
+    return given ?? (tokens && new Vocabulary("model", "", tokens));
+  }
+
   async generate(path, options) {
-    const vocabulary = this.forms.map((form) => form.vocabulary()).find(Boolean) ?? null;
-    const stream = (this.stream = new StreamView(this.metadata.generate.outputs, vocabulary));
+    const stream = (this.stream = new StreamView(this.metadata.generate.outputs, this.vocabulary()));
     const note = make("p", "soft time");
     const started = performance.now();
     const answer = await ask(path, options);

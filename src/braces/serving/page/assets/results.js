@@ -3,10 +3,10 @@
 
 const [FIRST_CLASSES, MOST_ROWS, MOST_COLUMNS, LONGEST_BODY, MOST_TEXT] = [10, 50, 32, 100000, 100000];
 
-function makeBars(values, title) {
+function makeBars(values, title, names) {
   const { given, classes } = rankClasses(values);
   const list = make("ol", "bars");
-  const show = (count) => list.replaceChildren(...classes.slice(0, count).map((each) => makeBar(each, given)));
+  const show = (count) => list.replaceChildren(...classes.slice(0, count).map((each) => makeBar(each, given, names)));
   show(FIRST_CLASSES);
   const note = given ? "The values are probabilities." : "Softmax of the values, and the values.";
   const more = makeButton(`All ${classes.length} classes`, () => (show(classes.length), more.remove()));
@@ -14,21 +14,26 @@ function makeBars(values, title) {
   return make("div", "scores", ...parts, ...(classes.length > FIRST_CLASSES ? [more] : []));
 }
 
-function makeBar({ index, value, part }, given) {
+const classText = (index, names) => names?.[index] ?? `class ${index}`;
+
+function makeBar({ index, value, part }, given, names) {
   const bar = make("div", "bar");
   bar.style.width = percent(part).replace(" ", "");
   const shown = given ? "" : numberText(value);
   return make(
-    "li", "", make("span", "class", `class ${index}`), make("div", "track", bar),
+    "li", "", make("span", "class", classText(index, names)), make("div", "track", bar),
     make("span", "part", percent(part)), make("span", "value", shown),
   );
 }
 
-function makeTable(output) {
+function makeTable(output, names = null) {
+  // Integers are indices of classes, if these have names.
   const rows = rowsOf(output);
+  const isIndex = names !== null && isInteger(output.datatype);
+  const textOf = (value) => numberText(value) + (isIndex && names[value] !== undefined ? ` ${names[value]}` : "");
   const table = make("table");
   for (const [i, row] of rows.slice(0, MOST_ROWS).entries()) {
-    const cells = row.slice(0, MOST_COLUMNS).map((value) => make("td", "", numberText(value)));
+    const cells = row.slice(0, MOST_COLUMNS).map((value) => make("td", "", textOf(value)));
     const head = output.shape.length > 1 ? [make("th", "", indexText(i, output.shape))] : [];
     table.append(make("tr", "", ...head, ...cells, ...(row.length > MOST_COLUMNS ? [make("td", "", "…")] : [])));
   }
@@ -42,10 +47,11 @@ function makeOutput(output, declared) {
   const section = make("section", "output", make("h3", "", output.name, type));
   section.dataset.output = output.name;
   const vectors = vectorsOf(output, declared?.shape);
+  const names = declared?.classes ?? null;
   if (output.data.length === 0) section.append(make("p", "soft", "The array is empty."));
-  else if (vectors === null) section.append(makeTable(output));
+  else if (vectors === null) section.append(makeTable(output, names));
   else {
-    const bars = vectors.map((values, i) => makeBars(values, vectors.length > 1 ? `Element ${i}` : ""));
+    const bars = vectors.map((values, i) => makeBars(values, vectors.length > 1 ? `Element ${i}` : "", names));
     section.append(...bars, make("details", "", make("summary", "", "Values as a table"), makeTable(output)));
   }
   return section;

@@ -36,8 +36,8 @@ function kindsOf(input) {
   if (input.datatype === "BYTES") return ["text"];
   const kinds = pictureOf(input) ? ["draw", "numbers"] : ["numbers"];
   const isList = input.shape.length === 1 || input.shape.length === 2;
-  if (isInteger(input.datatype) && isList) kinds.push("text");
-  return kinds;
+  if (!isInteger(input.datatype) || !isList) return kinds;
+  return input.vocabulary ? ["text", ...kinds] : [...kinds, "text"];
 }
 
 function pictureValues(pixels, { height, width, channels, channelsFirst }, [low, high], datatype) {

@@ -2,12 +2,13 @@
 // Texts as token ids and back, server-sent events, commands to copy. Nothing here uses the browser.
 
 class Vocabulary {
-  // bytes: UTF-8; codes: Unicode; list: the tokens of a text, as `abc`, lines, or JSON.
-  constructor(kind, text = "") {
+  // bytes: UTF-8; codes: Unicode; list: the tokens of a text, as `abc`, lines, or JSON;
+  // model: the given tokens.
+  constructor(kind, text = "", tokens = new Map()) {
     this.kind = kind;
-    this.ids = kind === "list" ? readTokens(text) : new Map();
+    this.ids = kind === "list" ? readTokens(text) : tokens;
     this.tokens = new Map([...this.ids].map(([token, id]) => [id, token]));
-    this.longest = Math.max(0, ...[...this.ids.keys()].map((token) => token.length));
+    this.longest = [...this.ids.keys()].reduce((most, token) => Math.max(most, token.length), 0);
     this.decoder = new TextDecoder();
   }
 
@@ -62,7 +63,7 @@ function readJson(text) {
 }
 
 function tokensOf(value) {
-  const pairs = Array.isArray(value) ? value.map((token, id) => [token, id]) : Object.entries(value);
+  const pairs = Array.isArray(value) ? value.map((token, id) => [token, id]) : Object.entries(value ?? {});
   if (!pairs.every(([token, id]) => typeof token === "string" && Number.isInteger(id))) {
     throw new Error('Expected a vocabulary such as ["a", "b"] or {"a": 0, "b": 1}.');
   }

@@ -21,6 +21,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from braces.errors import ProgramError
+from braces.exchange.onnx.types import PRODUCER
 from braces.exchange.onnx.writer.graph.graph import code_of
 from braces.extend.programs import refuse_unwritable, replace_atomically, write_atomically
 from braces.lazy import onnx
@@ -31,9 +32,6 @@ SMALLEST_EXTERNAL = 1 << 10
 """The smallest external weight; shape inference needs small ones in the model."""
 ALIGNMENT = 1 << 12
 """The alignment of weights in the data file, for memory mapping."""
-
-PRODUCER = "braces"
-"""The producer name of Braces in models."""
 
 Values: TypeAlias = "Sequence[tuple[str, np.ndarray[Any, Any]]]"
 
