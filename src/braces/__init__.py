@@ -19,6 +19,7 @@ from braces.define.decorator import (
 )
 from braces.errors import (
     BracesError as BracesError,
+    BracesWarning as BracesWarning,
     ClusterError as ClusterError,
     DeviceError as DeviceError,
     DTypeError as DTypeError,

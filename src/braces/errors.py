@@ -24,6 +24,7 @@
     ├── RemoteError            (RuntimeError)   a worker that is unreachable, refuses, or died
     └── FileFormatError        (ValueError)     a file that cannot be read
         └── ParseError         (SyntaxError)    ... in the text form; carries line and column
+    BracesWarning              (UserWarning)    the category of warnings
 
 Each error states the problem, its location, the offending input and a fix.
 """
@@ -37,10 +38,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
-    "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
-    "FeedError", "FileFormatError", "GradientError", "IndexRangeError", "LayoutError",
-    "MissingPackageError", "NaNError", "NoMatchError", "OpDefinitionError", "ParseError",
-    "ProgramError", "RemoteError", "RunError", "ScopeClosedError", "ShapeError",
+    "BracesError", "BracesWarning", "ClusterError", "DTypeError", "DeviceError",
+    "DuplicateNameError", "FeedError", "FileFormatError", "GradientError", "IndexRangeError",
+    "LayoutError", "MissingPackageError", "NaNError", "NoMatchError", "OpDefinitionError",
+    "ParseError", "ProgramError", "RemoteError", "RunError", "ScopeClosedError", "ShapeError",
     "SymbolicValueError", "TripLimitError", "UninitializedError", "UnknownNameError",
     "VerifyError",
 ]  # fmt: skip
@@ -147,7 +148,12 @@ def as_error(record: Mapping[str, Any], otherwise: type[BracesError]) -> BracesE
     kind, texts = record.get("error"), ((name, record.get(name)) for name in _RECORDED)
     parts = {name: text for name, text in texts if isinstance(text, str)}
     what = parts.pop("what", "") or "the worker failed."
-    return _restored(globals()[kind] if kind in __all__ else otherwise, what, parts)
+    known = globals()[kind] if kind in __all__ and kind != "BracesWarning" else otherwise
+    return _restored(known, what, parts)
+
+
+class BracesWarning(UserWarning):
+    """The category of the warnings of Braces, for `warnings.filterwarnings`."""
 
 
 class ShapeError(BracesError, ValueError):

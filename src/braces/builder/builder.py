@@ -37,6 +37,7 @@ class Builder:
         derivations: The calls that built derivatives so far.
         lineage: The versions that it was made from, which handles of these follow.
         origin: The original of a copy, and the version of this program when it was copied.
+        is_startup: True for the startup program of another one.
     """
 
     def __init__(self, definition: ProgramDef | None = None) -> None:
@@ -49,6 +50,7 @@ class Builder:
         self.derivations: list[Derivation] = []
         self.lineage = Lineage()
         self.origin: tuple[Self, tuple[int, int]] | None = None
+        self.is_startup = False
         self._startup: Self | None = None
         self._unknown = b""
         self._frozen: tuple[int, int, ProgramDef] | None = None
@@ -62,11 +64,13 @@ class Builder:
     def startup(self) -> Self:
         """The program that sets every persistable variable of this one."""
         if self._startup is None:
-            self._startup = type(self)()
+            self.startup = type(self)()
+        assert self._startup is not None
         return self._startup
 
     @startup.setter
     def startup(self, program: Self) -> None:
+        program.is_startup = True
         self._startup = program
 
     @property

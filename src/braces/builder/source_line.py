@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
@@ -12,7 +13,7 @@ from braces.builder.builder import current_program
 from braces.builder.program_argument import ProgramParameters
 from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.define.core.tracer_guard import is_package_file
-from braces.errors import BracesError
+from braces.errors import BracesError, BracesWarning, visible_lines
 from braces.ir.records import Source
 from braces.keywords import HINTING, add_call_hint
 
@@ -46,6 +47,14 @@ def user_line() -> str | None:
     """Return the user's line as text for error messages, if there is one."""
     source = user_source()
     return None if source is None else str(source)
+
+
+def warn_user(message: str) -> None:
+    """Emit a `BracesWarning` at the innermost line of the call stack outside this package."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and is_package_file(frame.f_code.co_filename):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(visible_lines(message), BracesWarning, stacklevel=depth)
 
 
 def add_user_line(error: BracesError, call: str = "") -> None:

@@ -20,12 +20,12 @@ from braces.runtime.devices.device import Devices, forked, refuse_forked
 from braces.runtime.devices.device_placement import validate_layout
 from braces.runtime.inputs.feeds import check_order, checked_program
 from braces.runtime.inputs.fetches import default_fetches, read_fetch
+from braces.runtime.inputs.initialization import add_seed, startup_scope, store_values
 from braces.runtime.inputs.padding import Padding
 from braces.runtime.inputs.persistables import (
     NO_REPLACEMENTS,
     Run,
     check_seed,
-    find_initialized,
     seed_random_states,
 )
 from braces.runtime.monitoring.stats import WithStats
@@ -125,29 +125,29 @@ class Executor(WithStats, Hinted):
 
         Args:
             program: The program whose variables are initialized.
-            scope: The scope of the variables; a new one by default.
+            scope: The scope of the variables; a new one by default. Its parents do not change:
+                a new variable hides theirs.
             seed: Each value is drawn from the seed and the variable's name.
-            missing_only: Initialize only variables without a value.
+            missing_only: Initialize only variables without a value, in the scope and in its
+                parents.
 
         Returns:
             The scope.
 
         Raises:
             ProgramError: If the seed is not a 32-bit integer.
+
+        Warns:
+            BracesWarning: With `missing_only`, if a hyperparameter, such as a learning rate,
+                keeps the value of another program in this scope.
         """
         checked_program(program, "exe.init(prog, scope)")
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
         check_order(program, scope, "exe.init(prog, scope, seed=0)")
-        feed = {"seed": number} if "seed" in startup.infos else {}
-        before = [
-            (v, v.raw)
-            for n in startup.updates
-            if missing_only and (v := find_initialized(scope, n))
-        ]
-        self.run(startup, scope, feed=feed, fetch=())
-        for variable, raw in before:  # of this scope, or of a parent
-            variable.put(raw)
+        drawn = startup_scope(startup, scope)
+        self.run(startup, drawn, feed=add_seed(startup, None, number), fetch=())
+        store_values(program, drawn, scope, missing_only=missing_only)
         return scope
 
     def run(
@@ -184,7 +184,8 @@ class Executor(WithStats, Hinted):
                 the value, or `br.patch(value, trips=3)` for some iterations.
             seed: The seed of random operators: the run draws the numbers of the first run after
                 `init` with this seed; the random state of the scope is neither read nor
-                changed. By default the random state advances in each run.
+                changed. By default the random state advances in each run. A startup program
+                draws initial values from it, as `init` does; the default is 0 there.
             listeners: Interpretation only: called after each operator with the path of its
                 block, the operator, and the values that it bound.
             keep_scopes: Interpretation only: keep the scope of every iteration and branch; they
@@ -218,6 +219,8 @@ class Executor(WithStats, Hinted):
         )
         if not isinstance(program, Builder) or not isinstance(scope, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
             check_order(program, scope)  # raises; inline, the check takes no call
+        if program.is_startup:
+            feed = add_seed(program, feed, seed)
         names, shape_up = read_fetch(fetch, program)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
         seeded_states = (
