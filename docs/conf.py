@@ -13,7 +13,7 @@ import braces as br
 project, author = "Braces", "The Braces authors"
 version = release = br.__version__
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown by myst_parser, and notebooks
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.githubpages",
@@ -44,6 +44,12 @@ pygments_style, pygments_dark_style = "friendly", "monokai"
 languages = ("python", "py", "sh", "yaml")
 copybutton_selector = ", ".join(f".highlight-{name} pre" for name in languages)
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
+
+# ---- notebooks: executed at each build, in an empty folder
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 240
 
 # ---- docstrings
 autodoc_typehints = "none"  # the signature shows defaults; types are in the sections

@@ -12,10 +12,18 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect all parts with Sphinx; a change of one of them builds all pages again."""
-    from braces_docs import aliases, docstrings, files, names, reference, sidebar
+    from braces_docs import (
+        aliases,
+        docstrings,
+        files,
+        names,
+        notebooks,
+        reference,
+        sidebar,
+    )
     from layers import LIST
 
-    for part in (reference, files, sidebar, docstrings, names, aliases):
+    for part in (reference, files, sidebar, docstrings, names, notebooks, aliases):
         part.setup(app)
     inputs = [*sorted(Path(__file__).parent.iterdir()), LIST]
     content = b"".join(file.read_bytes() for file in inputs if file.is_file())

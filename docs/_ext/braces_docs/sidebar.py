@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from braces_docs import notebooks
 from braces_docs.files import DOCS, original
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 INDEXES = ("index", "README")
-_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(/(?P<page>[^)\s#]+)\.md\)")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(/(?P<page>[^)\s#]+)\.(?:md|ipynb)\)")
 _CARDS = re.compile(r"^<!-- cards -->\n+(?P<items>(?:(?:<!-- )?- .*\n)+)", re.MULTILINE)
 _CARD = re.compile(
     r"- \*\*\[(?P<title>.*?)\]\(/(?P<page>[^)]+)\.md\)\*\*:? *(?P<text>.*?)(?: -->)?$",
@@ -62,6 +63,9 @@ def toctree(pages: list[str], caption: str) -> str:
 def short_title(page: str) -> str:
     """The heading of a page without what follows a colon."""
     file = original(page)
+    notebook = file.with_suffix(notebooks.SUFFIX)
+    if notebook.exists():
+        return notebooks.title(notebook).partition(": ")[0]
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     titles = (line.removeprefix("# ") for line in lines if line.startswith("# "))
     return next(titles, "Reference").partition(": ")[0].replace("`", "")
