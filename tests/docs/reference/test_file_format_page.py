@@ -21,7 +21,7 @@ from braces.storage import checkpoint, model_files, parameters, sharded_checkpoi
 from braces.storage.checkpoint_arguments import LARGEST_HISTORY, LARGEST_POSITION
 from tests.storage.test_metadata import save
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "file_format.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "file_format.md"
 LIMITS = {
     "bytes of a program": LARGEST_FILE,
     "characters of a name": LONGEST_NAME,

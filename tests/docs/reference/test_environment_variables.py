@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "guides" / "environment_variables.md"
 SOURCES = ROOT / "src" / "braces"
 READS = re.compile(r"\b(?:os\.environ|os\.getenv|environment: (?:Environment|Mapping))")
