@@ -7,16 +7,18 @@ import functools
 import inspect
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import braces as br
-from braces import hints, keywords
+from braces import keywords
 from braces.define import decorator
 from braces.extend.operators import OPS
 from braces.frontend.control import if_else, rnn, while_loop
+from braces.hints import classes, table_files
 from braces.homes import MODULES
 from braces.ir import records
 from braces.runtime.profiling import profile
@@ -47,8 +49,12 @@ def advice() -> list[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "fix":
                 found.append((f"{at}:{node.value.lineno}", texts(node.value)))
-    found += [(f"hint {name}", text) for name, text in hints.HINTS.items()]
-    found += [(f"method {name}", text) for name, text in hints.METHODS.items()]
+    found += [(f"hint {name}", text) for name, text in table_files.habits().items()]
+    found += [(f"namespace {name}", text) for name, text in table_files.namespaces().items()]
+    for kind, table in table_files.objects().items():
+        found += [(f"{kind}.{name}", text) for name, text in table.items()]
+    for row in (row for _, rows in classes.sections() for row in rows):
+        found.append((row.theirs[0], " ".join([*(f"br.{our}" for our in row.ours), row.why])))
     found += [(f"keyword {name}", text) for name, text in keywords.ABSENT.items()]
     return found
 
@@ -107,6 +113,59 @@ def test_options_that_advice_tells_exist() -> None:
         if name not in options()
     ]
     assert missing == []
+
+
+@functools.cache
+def holders() -> dict[str, Any]:
+    """Objects and classes by the names that advice gives them."""
+    classes = {"prog": br.Program, "scope": br.Scope, "x": br.Var, "block": br.Block}
+    loop = {"rnn": br.Rnn, "net": br.StepNet, "memory": br.Memory, "body": br.WhileBlock}
+    return {"br": br, "exe": br.Executor(), **classes, **loop}
+
+
+def calls(text: str) -> Iterator[tuple[str, str, ast.Call]]:
+    """The calls in a text, as `exe.run(prog)`: holder, path and call."""
+    for found in re.finditer(rf"(?<![\w.])({'|'.join(holders())})\.([\w.]*\w)\(", text):
+        if end := _closing(text, found.end() - 1):
+            written = text[found.start() : end].replace("…", "...")
+            yield found[1], found[2], cast("ast.Call", ast.parse(written, mode="eval").body)
+
+
+def _closing(text: str, start: int) -> int:
+    """The position after the bracket that closes one; 0 if it stays open."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if not depth:
+            return at + 1
+    return 0
+
+
+def unbound(text: str) -> Iterator[str]:
+    """The calls in a text that do not fit the signature."""
+    for holder, path, call in calls(text):
+        called = attrgetter(path)(holders()[holder])
+        own = () if holder in ("br", "exe") else (None,)
+        named = {word.arg: None for word in call.keywords if word.arg}
+        try:
+            inspect.signature(called).bind(*own, *call.args, **named)
+        except TypeError as error:
+            yield f"{ast.unparse(call)}: {error}"
+
+
+def hints() -> list[tuple[str, str]]:
+    """The advice of tables, which has whole calls."""
+    return [(at, text) for at, text in advice() if ".py:" not in at]
+
+
+def test_calls_that_hints_tell_fit_the_signature() -> None:
+    assert [(at, wrong) for at, text in hints() for wrong in unbound(text)] == []
+    assert sum(1 for _, text in hints() for _ in calls(text)) > 500
+
+
+@pytest.mark.parametrize("wrong", ["br.fc(x, sise=3)", "exe.run()", "prog.freeze(a=1)"])
+def test_calls_that_do_not_fit_are_found(wrong: str) -> None:
+    assert list(unbound(wrong))
 
 
 def test_there_is_advice_to_look_at() -> None:

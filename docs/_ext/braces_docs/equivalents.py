@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from layers import tables
+from braces.hints.classes import sections
 
 LIBRARIES = {"torch": "PyTorch", "keras": "Keras"}
 
@@ -13,12 +13,13 @@ LIBRARIES = {"torch": "PyTorch", "keras": "Keras"}
 def equivalents() -> dict[str, dict[str, list[str]]]:
     """For each name of `br`, the names of each library, with their module."""
     found: dict[str, dict[str, list[str]]] = {}
-    for title, rows in tables():
+    for title, rows in sections():
         package, _, short = title.split()[0].partition(".")
         for row in rows:
-            for name in row.ours:
-                names = found.setdefault(name, {}).setdefault(LIBRARIES[package], [])
-                names += [f"{short}.{their}" for their in row.theirs]
+            for their in row.theirs:
+                for name in row.ours_of(their):
+                    names = found.setdefault(name, {}).setdefault(LIBRARIES[package], [])
+                    names.append(f"{short}.{their}")
     return found
 
 

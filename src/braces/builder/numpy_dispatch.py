@@ -15,7 +15,6 @@ from braces.builder.source_line import user_line
 from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef
 from braces.errors import SymbolicValueError, did_you_mean
-from braces.hints import HINTS, METHODS
 from braces.homes import public_path
 
 _UFUNCS = {
@@ -74,16 +73,17 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
         name: The unknown attribute.
         known: The attributes of a variable.
     """
+    from braces.hints.answers import habit_of, method_hint  # on an error only
+
     suggestion = did_you_mean(
         name, [attribute for attribute in known if not attribute.startswith("_")]
     )
     definition = _find_public_op(name)
-    hint = METHODS.get(name) or HINTS.get(name.lower())
-    if name not in METHODS and (
-        name in NumPyDispatch.composed or (definition and definition.inputs)
-    ):
+    hint = method_hint(name)
+    if not hint and (name in NumPyDispatch.composed or (definition and definition.inputs)):
         hint = f"{public_path(name)}(x)"
-    if hint is None and name.endswith("_"):  # x.add_(y) of PyTorch
+    hint = hint or habit_of(name)
+    if not hint and name.endswith("_"):  # x.add_(y) of PyTorch
         hint = "a new variable, as x = x + y or br.where: variables are immutable"
     fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."
     return AttributeError(f"Var has no attribute `{name}`. {fix}", name=name)
@@ -92,14 +92,16 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
 def _refuse(
     written: str, name: str = "", composed: Callable[..., Any] | None = None
 ) -> NoReturn:
-    hint, definition = HINTS.get(written), _find_public_op(name)
+    from braces.hints.answers import habit_of  # on an error only
+
+    hint, definition = habit_of(written), _find_public_op(name)
     if composed is not None:
         parameters = signature(composed).parameters.values()
         arguments = [
             str(parameter.replace(annotation=parameter.empty)) for parameter in parameters
         ]
         hint = f"{public_path(name)}({', '.join(arguments)})"
-    elif hint is None and definition is not None:
+    elif not hint and definition is not None:
         hint = f"{public_path(name)}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
         f"np.{written}: expected arrays, got a symbolic variable, which has no value yet.",

@@ -10,7 +10,7 @@ from braces.fitting.evaluation import Evaluation, Measures, trial_data
 from braces.fitting.history import History
 from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep, TrainingSteps
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from braces.errors import UnknownNameError, suggest
 from braces.fitting.position import Row
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.notebook import escape_html
 
 _COUNTS = ("epoch", "step")

@@ -34,7 +34,7 @@ from braces.fitting.position import (
     only_loop,
 )
 from braces.fitting.writes import checkpoint_errors
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC

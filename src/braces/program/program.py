@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from braces import hints
 from braces.builder import builder
 from braces.builder.checked_calls import checked_call
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
+from braces.hints.objects import Hinted
 from braces.ir import serde
 from braces.ir.records import DATA, PARAMETER, ProgramDef
 from braces.ir.text import printer
@@ -40,7 +40,7 @@ from braces.viewer.html import program_html
 
 
 @hint_methods
-class Program(Debuggable, InnerValues, Editable, Reports, hints.Hinted):
+class Program(Debuggable, InnerValues, Editable, Reports, Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, operators are appended to it. The blocks nest, and each thread has

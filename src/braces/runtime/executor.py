@@ -8,7 +8,7 @@ from typing import Any
 
 from braces.builder.builder import Builder
 from braces.errors import ProgramError
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.keywords import hint_methods
 from braces.layout import Layout
 from braces.lower.interpret.interpreter import Listener

@@ -19,7 +19,7 @@ from collections.abc import (
 from operator import attrgetter
 from typing import Any, NoReturn, final
 
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.notebook import join_pieces, text_row
 from braces.scope.html_view import render_lines, render_pieces
 from braces.scope.names import (

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from braces.builder.program_argument import ProgramHolder
 from braces.errors import UnknownNameError, suggest, visible
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.keywords import hint_keywords
 from braces.notebook import escape_html
 from braces.program import Program

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.hints import HABITS
+from braces.hints.table_files import objects
 from braces.storage.model import Model
+
+HABITS = {kind: hints for kind, hints in objects().items() if kind != "Var"}
 
 
 @pytest.fixture
@@ -23,7 +25,11 @@ def things(tmp_path: Path) -> dict[str, Any]:
     assert isinstance(model, Model)
     with br.Program() as trained:
         w = br.parameter("w", [], init=1.0)
-        br.optimizer.sgd(0.1).minimize(w * br.mean(br.data("x", ["n"])))
+        sgd = br.optimizer.sgd(0.1)
+        sgd.minimize(w * br.mean(br.data("x", ["n"])))
+        rnn, loop = br.create_rnn(steps=2), br.create_while()
+        with rnn.stepnet() as net:
+            net.add_output(br.constant(1.0))
     batches = [{"x": [1.0]}]
     return {
         "Program": program,
@@ -32,6 +38,12 @@ def things(tmp_path: Path) -> dict[str, Any]:
         "Model": model,
         "Fit": br.fit(trained, batches, quiet=True),
         "TrainingSteps": br.training(trained, batches),
+        "Optimizer": sgd,
+        "Distribution": br.distributions.Normal(0.0, 1.0),
+        "Batches": br.batches({"x": [1.0, 2.0]}, 1),
+        "Rnn": rnn,
+        "StepNet": net,
+        "While": loop,
     }
 
 

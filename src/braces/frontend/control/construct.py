@@ -12,6 +12,7 @@ from braces.builder.var import Var, expose, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
+from braces.hints.objects import Hinted
 from braces.ir.limits import check_depth
 from braces.keywords import hint_keywords
 from braces.notebook import Offering
@@ -24,7 +25,7 @@ MAX_DELAY = 1000
 """The largest delay `n` of `Memory.pre(n)`, in iterations."""
 
 
-class SubBlock(Offering):
+class SubBlock(Offering, Hinted):
     """A block between `with` and its end; an exception leaves the program as it was.
 
     Attributes:

@@ -14,6 +14,7 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location, outer_var
 from braces.frontend.core.random_state import as_shape
+from braces.hints.objects import Hinted
 from braces.ir.views import LoopView, StackedOutputView
 from braces.notebook import Offering
 from braces.ops.common.rules import axis_index
@@ -273,7 +274,7 @@ class StepNet(LoopBlock):
         return loop_vars.finals, loop_vars.rows
 
 
-class Rnn(Offering):
+class Rnn(Offering, Hinted):
     """A recurrent net; make it with `create_rnn`, write its step, then call it.
 
     Example:

@@ -13,6 +13,7 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location
 from braces.frontend.control.rnn import final_of
+from braces.hints.objects import Hinted
 from braces.ir.views import LoopView
 from braces.notebook import Offering
 from braces.ops.control.construct.build import LoopCarry, build_loop
@@ -120,7 +121,7 @@ class WhileBlock(LoopBlock):
             return LoopCarry(start, inner.name, append_push(inner, var, history).name)
 
 
-class While(Offering):
+class While(Offering, Hinted):
     """A loop with a condition; make it with `create_while`, write its block, read `final`.
 
     Example:

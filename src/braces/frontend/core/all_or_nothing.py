@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from braces.builder.append import program_of
@@ -12,8 +14,6 @@ from braces.builder.source_line import user_line, with_user_line
 from braces.builder.var import Var, declared_var
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.core.pytree import tree_leaves, tree_unflatten
-from braces.hints import HINTS
-from braces.homes import say_home
 from braces.ir.records import VarInfo
 
 P = ParamSpec("P")
@@ -55,24 +55,19 @@ def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoRetur
         raise MissingNameError(
             f"module {module} has no attribute `{name}`.",
             at=user_line(),
-            fix=_suggest(module, name, names),
+            fix=_suggest(module, name, names, inspect.currentframe()),
         )
 
     return missing
 
 
-def _suggest(module: str, name: str, names: Iterable[str]) -> str:
+def _suggest(module: str, name: str, names: Iterable[str], frame: FrameType | None) -> str:
     """Suggest the home of a name, its counterpart from another library, or a close name."""
+    from braces.hints.answers import answer_name  # on an error only
+
     if name.lower() in names:
-        return suggest(name, names)
-    path = f"{module.removeprefix('br.')}.{name}"
-    hint = HINTS.get(path.lower())
-    if hint:
-        return f"Use {hint}."
-    hint = HINTS.get(name.lower())
-    habit = f"Use {hint}." if hint else ""
-    home = say_home(f"{module}.{name}") or habit or say_home(f"{module}.{name.lower()}")
-    return home or suggest(name, names)
+        return f"Did you mean `{name.lower()}`?"
+    return answer_name(module, name, frame) or suggest(name, names)
 
 
 def operand(x: Any, what: str) -> Var:

@@ -6,6 +6,7 @@ name: `br.elementwise_add` suggests `br.add`.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from math import e as e, inf as inf, nan as nan, pi as pi
@@ -25,8 +26,7 @@ from braces.errors import DTypeError, ProgramError, did_you_mean
 from braces.frontend.core.functions import UNLISTED
 from braces.frontend.core.random_state import as_shape
 from braces.frontend.core.variables import constant
-from braces.hints import HINTS
-from braces.homes import MODULES, say_home
+from braces.homes import MODULES
 from braces.keywords import hint_keywords
 
 __all__ = [
@@ -184,8 +184,10 @@ def missing(name: str) -> NoReturn:
     """
     if name.startswith("_"):  # looked up by tools, not by users
         raise AttributeError(f"module br has no attribute `{name}`.", name=name)
-    hint = HINTS.get(name.lower())
+    from braces.hints.answers import answer_name  # on an error only
+
+    fix = answer_name("br", name, inspect.currentframe())
     known = [*dir(sys.modules["braces"]), *UNLISTED_NAMES, *dir(errors)]
-    fix = f"Use {hint}." if hint else say_home(f"br.{name}") or did_you_mean(name, known)
-    message = f"module br has no attribute `{name}`. {fix or 'See dir(braces).'}"
+    fix = fix or did_you_mean(name, known) or "See dir(braces)."
+    message = f"module br has no attribute `{name}`. {fix}"
     raise AttributeError(message, name=name)

@@ -19,7 +19,7 @@ from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.variables import persistable
 from braces.frontend.losses.reduction import format_types
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.ir.records import STATE
 from braces.notebook import TextView
 from braces.ops.control.construct.build import free_block_name

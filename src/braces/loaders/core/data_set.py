@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from braces.errors import ProgramError, short_text
+from braces.hints.objects import Hinted
 from braces.notebook import TextView
 
 
-class Batches(TextView, ABC):
+class Batches(Hinted, TextView, ABC):
     """A data set as batches, epoch by epoch; made by `br.batches`.
 
     A training loop uses `epoch`, `names`, `named`, `fingerprint`, `close` and, where a data set

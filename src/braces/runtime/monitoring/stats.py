@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from braces.hints import Hinted
+from braces.hints.objects import Hinted
 from braces.report import count_text
 
 MAX_LISTED = 1000

@@ -17,6 +17,7 @@ from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.random_state import as_shape
+from braces.hints.objects import Hinted
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ MONTE_CARLO = {
 """Monte Carlo estimates for methods without a closed form."""
 
 
-class Distribution(ABC):
+class Distribution(Hinted, ABC):
     """A distribution: draws, densities and moments, built from operators.
 
     Attributes:

@@ -16,6 +16,7 @@ from braces.frontend.optimizer.core.recorded_call import RecordedCall
 from braces.frontend.optimizer.core.step import append_step
 from braces.frontend.optimizer.core.stored_call import stored_call
 from braces.frontend.optimizer.core.transforms import Transform
+from braces.hints.objects import Hinted
 from braces.ir.records import PARAMETER, VarInfo
 from braces.notebook import TextView
 from braces.passes.autodiff.common import Named, differentiable_vars
@@ -25,7 +26,7 @@ from braces.passes.verifier.program import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimizer(RecordedCall, TextView):
+class Optimizer(RecordedCall, Hinted, TextView):
     """An update rule for parameters, created by functions of `br.optimizer`.
 
     It holds no state and may serve several programs.
