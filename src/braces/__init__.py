@@ -28,6 +28,7 @@ from braces.errors import (
     FileFormatError as FileFormatError,
     GradientError as GradientError,
     IndexRangeError as IndexRangeError,
+    InfinityError as InfinityError,
     LayoutError as LayoutError,
     MissingPackageError as MissingPackageError,
     NaNError as NaNError,

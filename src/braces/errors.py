@@ -17,7 +17,8 @@
     │   ├── IndexRangeError    (IndexError)     an index out of range
     │   ├── TripLimitError                      a loop that exceeded `max_trips`
     │   ├── NoMatchError                        a switch without a matching case
-    │   └── NaNError           (ArithmeticError) a NaN, with `check_nan`
+    │   ├── NaNError           (ArithmeticError) a NaN, with `check_nan`
+    │   └── InfinityError      (ArithmeticError) an infinity, with `check_inf`
     ├── ClusterError           (RuntimeError)   processes of a job that are missing or differ
     ├── DeviceError            (ValueError)     a device that does not exist
     ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
@@ -40,10 +41,10 @@ from typing import Any
 __all__ = [
     "BracesError", "BracesWarning", "ClusterError", "DTypeError", "DeviceError",
     "DuplicateNameError", "FeedError", "FileFormatError", "GradientError", "IndexRangeError",
-    "LayoutError", "MissingPackageError", "NaNError", "NoMatchError", "OpDefinitionError",
-    "ParseError", "ProgramError", "RemoteError", "RunError", "ScopeClosedError", "ShapeError",
-    "SymbolicValueError", "TripLimitError", "UninitializedError", "UnknownNameError",
-    "VerifyError",
+    "InfinityError", "LayoutError", "MissingPackageError", "NaNError", "NoMatchError",
+    "OpDefinitionError", "ParseError", "ProgramError", "RemoteError", "RunError",
+    "ScopeClosedError", "ShapeError", "SymbolicValueError", "TripLimitError",
+    "UninitializedError", "UnknownNameError", "VerifyError",
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -230,6 +231,10 @@ class NoMatchError(RunError):
 
 class NaNError(RunError, ArithmeticError):
     """A NaN, found with `check_nan`."""
+
+
+class InfinityError(RunError, ArithmeticError):
+    """An infinity from finite values, found with `check_inf`."""
 
 
 class ClusterError(BracesError, RuntimeError):

@@ -428,3 +428,37 @@ def test_an_evaluation_without_measurements_is_refused() -> None:
         br.fc(br.data("x", ["n", 4]), 1)
     with pytest.raises(br.ProgramError, match="no metrics"):
         br.evaluate(prog, [], br.Scope())
+
+
+# ---- checks of values ----
+
+
+@pytest.mark.parametrize("mode", ["compile", "interpret"])
+def test_a_nan_of_a_batch_is_found_and_the_steps_before_are_kept(
+    mode: str, tmp_path: Path
+) -> None:
+    with br.Program() as prog:
+        logs = br.log(br.data("x", ["n", 2]), name="logs")
+        loss = br.mean(br.square(br.fc(logs, 1, name="fc")))
+        br.optimizer.sgd(0.1).minimize(loss)
+    xs = np.ones((8, 2), np.float32)
+    negative = np.where(np.arange(8)[:, None] == 5, -xs, xs)
+    good, bad, zero = (
+        br.batches({"x": each}, 2, shuffle=False) for each in (xs, negative, 0 * xs)
+    )
+    exe = br.Executor(mode)
+    with pytest.raises(br.NaNError, match="log produced a NaN in `logs`") as caught:
+        br.fit(prog, bad, epochs=2, folder=tmp_path, exe=exe, quiet=True, check_nan=True)
+    assert "epoch 1, batch 3" in str(caught.value)
+    assert "test_fit.py" in str(caught.value)
+    steps = br.training(prog, bad, folder=tmp_path, exe=exe, check_nan=True)
+    assert steps.resumed == 2
+    with pytest.raises(br.NaNError, match="batch 3"):
+        list(steps)
+    found: list[tuple[br.Batches, dict[str, Any]]]
+    found = [(bad, {"check_nan": True}), (zero, {"check_inf": True})]
+    for data, checks in found:
+        with pytest.raises(ArithmeticError, match="validation: batch"):
+            br.fit(prog, good, validation=data, exe=exe, quiet=True, **checks)
+        with pytest.raises(ArithmeticError, match="log produced"):
+            br.evaluate(prog, data, exe.init(prog), exe=exe, **checks)

@@ -30,6 +30,7 @@ KEYWORDS = {
     "early_stopping": "br.EarlyStopping",
     "log_dir": "Use log_files=.",
     "initial_epoch": "use folder=.",
+    "detect_anomaly": "Use check_nan=.",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -181,12 +181,14 @@ class Evaluation:
         exe: The executor.
         measures: The measurements.
         limit: The most batches; `None` for all.
+        checks: The checks of values, as arguments of `Executor.evaluate`.
     """
 
     program: Builder
     exe: Executor
     measures: Measures
     limit: int | None = None
+    checks: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def measure(self, scope: Scope, data: Any, place: str = "evaluation") -> Row:
         """Return the measurements over all batches.
@@ -199,7 +201,7 @@ class Evaluation:
             child = self._child(scope)
             for i, feed in enumerate(feeds, start=1):
                 with located(f"batch {i}"):
-                    results = self.exe.evaluate(self.program, child, feed, fetch)
+                    results = self.exe.evaluate(self.program, child, feed, fetch, **self.checks)
                 self.measures.add(position, results, row_count(feed))
         assert results is not None
         return self.measures.row(position, results)
@@ -256,6 +258,8 @@ def evaluate(
     metrics: Mapping[str, Any] | None = None,
     exe: Executor | None = None,
     steps: int | None = None,
+    check_nan: bool = False,
+    check_inf: bool = False,
 ) -> Row:
     """Evaluate a program on a data set, without training.
 
@@ -270,6 +274,8 @@ def evaluate(
             rows is returned. The loss of `minimize` is added as `loss`.
         exe: The executor; by default a new one.
         steps: The maximum number of batches.
+        check_nan: Fail at the first operator that produces a NaN, as for `exe.run`.
+        check_inf: Fail at the first operator that produces an infinity, as for `exe.run`.
 
     Returns:
         A number for each measurement; nested lists for an array.
@@ -297,4 +303,5 @@ def evaluate(
             fix='Pass metrics={"accuracy": br.metrics.accuracy(logits, labels)}.',
         )
     run_by = Executor() if exe is None else exe
-    return Evaluation(program, run_by, measures, steps).measure(scope, data)
+    checks = {"check_nan": check_nan, "check_inf": check_inf}
+    return Evaluation(program, run_by, measures, steps, checks).measure(scope, data)

@@ -43,6 +43,8 @@ def fit(
     fresh: bool = False,
     steps: int | None = None,
     ahead: int = 2,
+    check_nan: bool = False,
+    check_inf: bool = False,
     quiet: bool = False,
 ) -> Fit:
     """Train a program: a loop over epochs with a history, validation and callbacks.
@@ -80,6 +82,10 @@ def fit(
         fresh: Remove the checkpoints of the folder, and begin at the first step.
         steps: The maximum number of steps in each epoch and validation, for a short trial.
         ahead: The number of batches that a thread prepares; 0 does without a thread.
+        check_nan: Fail at the first operator that produces a NaN, in training or validation, as
+            for `exe.run`: a `NaNError` that also names the epoch and the batch. Steps are
+            slower.
+        check_inf: Fail at the first operator that produces an infinity, as for `exe.run`.
         quiet: Show no progress.
 
     Returns:
@@ -91,6 +97,8 @@ def fit(
         ProgramError: If an option is invalid, a callback monitors an unknown measurement, or
             the checkpoints of the folder belong to another run.
         CheckpointWriteError: If a checkpoint cannot be written.
+        NaNError, InfinityError: If an operator fails `check_nan` or `check_inf`. With a folder,
+            the steps before are saved.
 
     Example:
         >>> import numpy as np
@@ -112,7 +120,9 @@ def fit(
     measures = Measures.of(program, metrics, log)
     if validation is not None:
         check_validation(validation)
-    options = TrainingOptions(epochs, folder, save_every, keep, seed, fresh, steps, ahead)
+    options = TrainingOptions(
+        epochs, folder, save_every, keep, seed, fresh, steps, ahead, check_nan, check_inf
+    )
     files = [log_files] if isinstance(log_files, str | os.PathLike) else log_files
     shown = () if quiet else (Progress(),)
     calls = Callbacks(

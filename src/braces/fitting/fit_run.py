@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from braces.fitting.data_sets import Feed, row_count
@@ -62,7 +63,11 @@ class Fit(Hinted):
         self.history = History(steps.position.rows)
         self._steps, self._measures = steps, measures
         self._evaluation = Evaluation(
-            self.program, self.exe, measures.without_logged(), steps.options.steps
+            self.program,
+            self.exe,
+            measures.without_logged(),
+            steps.options.steps,
+            steps.options.checks,
         )
 
     @staticmethod
@@ -140,7 +145,7 @@ class Fit(Hinted):
         data, position = trial_data(self.validation), self._steps.position
         if data is None or self.history.stopped or position.epoch >= self.epochs:
             return
-        trial = Evaluation(self.program, self.exe, self._evaluation.measures, 1)
+        trial = replace(self._evaluation, limit=1)
         trial.measure(self.scope, data, "validation")
 
     def _tally(self, step: TrainingStep, feed: Feed) -> None:

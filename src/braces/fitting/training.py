@@ -111,6 +111,13 @@ class TrainingOptions:
     fresh: bool = False
     steps: int | None = None
     ahead: int = 2
+    check_nan: bool = False
+    check_inf: bool = False
+
+    @property
+    def checks(self) -> dict[str, Any]:
+        """The checks of values, as arguments of `Executor.run`."""
+        return {"check_nan": self.check_nan, "check_inf": self.check_inf}
 
     def __post_init__(self) -> None:
         for name in ("epochs", "save_every", "steps"):
@@ -155,6 +162,7 @@ class TrainingSteps(Hinted, TextView):
         self.program, self.data, self.options = program, as_data_set(data), options
         self.exe = Executor() if exe is None else exe
         self._names, self._shape_up = read_fetch(fetch, program)
+        self._checks = options.checks
         self.data_names = DataNames.of(program, self._names)
         self._watched = list(program.updates)[:1]
         self._checkpoints = _open_folder(options)
@@ -307,7 +315,7 @@ class TrainingSteps(Hinted, TextView):
 
     def _counted(self, mark: Mark, feed: Feed) -> TrainingStep:
         """Run a step and count it; Ctrl-C between the two leaves `is_counted` false."""
-        results = self.exe.run(self.program, self.scope, feed, self._names)
+        results = self.exe.run(self.program, self.scope, feed, self._names, **self._checks)
         step = TrainingStep(self.position.step + 1, mark, results, self._shape_up)
         if self.tally is not None:
             self.tally(step, feed)
@@ -384,6 +392,8 @@ def training(
     fresh: bool = False,
     steps: int | None = None,
     ahead: int = 2,
+    check_nan: bool = False,
+    check_inf: bool = False,
     beside: TrainingSteps | None = None,
 ) -> TrainingSteps:
     """Iterate over the steps of a training, which resumes in a folder with the same bits.
@@ -416,6 +426,9 @@ def training(
         fresh: Remove the checkpoints of the folder, and begin at the first step.
         steps: The maximum number of steps in each epoch, for a short trial.
         ahead: The number of batches that the thread prepares; 0 does without a thread.
+        check_nan: Fail at the first operator that produces a NaN, as for `exe.run`: a
+            `NaNError` that also names the epoch and the batch. Steps are slower.
+        check_inf: Fail at the first operator that produces an infinity, as for `exe.run`.
         beside: A training that this one takes turns with, over its scope: as the networks of a
             GAN. Its checkpoints have the position of both.
 
@@ -447,7 +460,9 @@ def training(
         40 2 True
     """
     check_trainable(program)
-    options = TrainingOptions(epochs, folder, save_every, keep, seed, fresh, steps, ahead)
+    options = TrainingOptions(
+        epochs, folder, save_every, keep, seed, fresh, steps, ahead, check_nan, check_inf
+    )
     if beside is None:
         return TrainingSteps(program, data, fetch, options, scope, exe)
     if not isinstance(beside, TrainingSteps):  # pyright: ignore[reportUnnecessaryIsInstance]

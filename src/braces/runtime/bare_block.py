@@ -100,7 +100,7 @@ class BlockRunner:
             body = Body((), (), {**self.body.vars, **inputs}, self.body.ops)
             plan = Plan.of(ProgramDef(body, {}), names)
             self._prepared[names, device] = CompiledPlan(
-                plan, CompiledPlan.open(device), False, ExecutableCache(), CompileReporter()
+                plan, CompiledPlan.open(device), (), ExecutableCache(), CompileReporter()
             )
         return self._prepared[names, device]
 

@@ -11,6 +11,7 @@ from braces.errors import ProgramError
 from braces.hints.objects import Hinted
 from braces.keywords import hint_methods
 from braces.layout import Layout
+from braces.lower.checks.value_checks import value_checks
 from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
 from braces.lower.interrupt.deadline import TOKEN_FACTORY, CancellationToken
@@ -162,6 +163,7 @@ class Executor(WithStats, Hinted):
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
         check_nan: bool = False,
+        check_inf: bool = False,
         timeout_s: float | None = None,
     ) -> Any:
         """Run a program: compute its fetches and all of its updates.
@@ -191,7 +193,10 @@ class Executor(WithStats, Hinted):
             keep_scopes: Interpretation only: keep the scope of every iteration and branch; they
                 are in `step_scopes` by path, as `"loop_0/body[2]"`.
             check_nan: Fail at the first operator that produces a NaN; the error has the
-                operator, its source line, its block and its iteration; in both modes.
+                operator, its source line, block and iteration, and the value that a gradient
+                belongs to.
+            check_inf: Fail at the first operator that produces an infinity from finite inputs;
+                a constant, as the `-inf` of a mask, is none.
             timeout_s: The time limit of the run, in seconds; compilation and waiting for other
                 threads count. Interpretation checks it between operators; compiled code on a
                 CPU checks it before the computation and every few milliseconds of a loop. A
@@ -206,7 +211,7 @@ class Executor(WithStats, Hinted):
             FeedError: If a feed is missing, unknown, or of a different type.
             UnknownNameError: If a fetch does not exist.
             UninitializedError: If a persistable variable has no value yet.
-            NaNError: If an operator produces a NaN, and `check_nan` is set.
+            NaNError, InfinityError: If an operator fails `check_nan` or `check_inf`.
             ProgramError: If the seed is not a 32-bit integer, `timeout_s` is not a time, or the
                 run computes the derivative of a patched value.
             RunError: If the run failed, or exceeds `timeout_s`.
@@ -222,17 +227,13 @@ class Executor(WithStats, Hinted):
         if program.is_startup:
             feed = add_seed(program, feed, seed)
         names, shape_up = read_fetch(fetch, program)
-        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
-        seeded_states = (
-            NO_REPLACEMENTS
-            if seed is None
-            else seed_random_states(runnable.plan.random_states, seed)
-        )
-        step_scopes_by_path = dict[str, Scope]() if keep_scopes else None
-        results = runnable.run(
-            Run(scope, feeds, watch, seeded_states, listeners, step_scopes_by_path)
-        )
-        self.step_scopes = step_scopes_by_path or {}
+        checks = value_checks(check_nan, check_inf)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, checks, patch)
+        states = runnable.plan.random_states
+        seeds = NO_REPLACEMENTS if seed is None else seed_random_states(states, seed)
+        kept = dict[str, Scope]() if keep_scopes else None
+        results = runnable.run(Run(scope, feeds, watch, seeds, listeners, kept))
+        self.step_scopes = kept or {}
         self._counters.runs += 1
         return shape_up(results)
 
@@ -248,6 +249,7 @@ class Executor(WithStats, Hinted):
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
         check_nan: bool = False,
+        check_inf: bool = False,
         timeout_s: float | None = None,
     ) -> Any:
         """Run a program in inference mode, without training.
@@ -268,15 +270,14 @@ class Executor(WithStats, Hinted):
             listeners: As for `run`.
             keep_scopes: As for `run`.
             check_nan: As for `run`.
+            check_inf: As for `run`.
             timeout_s: As for `run`.
 
         Returns:
             As `run`.
 
         Raises:
-            FeedError: If a feed is missing, unknown, or of a different type.
-            UnknownNameError: If a fetch does not exist.
-            UninitializedError: If a persistable variable has no value yet.
+            BracesError: As for `run`.
 
         Example:
             >>> import braces as br
@@ -302,6 +303,7 @@ class Executor(WithStats, Hinted):
             listeners=listeners,
             keep_scopes=keep_scopes,
             check_nan=check_nan,
+            check_inf=check_inf,
             timeout_s=timeout_s,
         )
 
@@ -314,6 +316,7 @@ class Executor(WithStats, Hinted):
         *,
         patch: Mapping[Any, Any] | None = None,
         check_nan: bool = False,
+        check_inf: bool = False,
     ) -> None:
         """Compile a run ahead of time, so that the run itself only computes.
 
@@ -330,11 +333,10 @@ class Executor(WithStats, Hinted):
             fetch: As for `run`.
             patch: Examples, as for `run`: runs with other values and iterations use this code.
             check_nan: Whether the run will check for NaNs.
+            check_inf: Whether the run will check for infinities.
 
         Raises:
-            FeedError: If a feed is missing, unknown, or of a different type.
-            UnknownNameError: If a fetch does not exist.
-            UninitializedError: If a persistable variable has no value yet.
+            BracesError: As for `run`.
 
         Example:
             >>> import numpy as np
@@ -349,7 +351,8 @@ class Executor(WithStats, Hinted):
             refuse_forked()
         check_order(program, scope)
         names, _ = read_fetch(fetch, program)
-        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan, patch)
+        checks = value_checks(check_nan, check_inf)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, checks, patch)
         runnable.compile(Run(scope, feeds, CancellationToken(), NO_REPLACEMENTS))
 
     def feeds(
@@ -417,6 +420,7 @@ class Executor(WithStats, Hinted):
         warmup: int = 1,
         seed: int | None = None,
         check_nan: bool = False,
+        check_inf: bool = False,
         timeout_s: float | None = None,
     ) -> Profile:
         """Profile some runs: measure the time of each operator of the program.
@@ -438,10 +442,10 @@ class Executor(WithStats, Hinted):
             fetch: As for `run`.
             patch: As for `run`.
             runs: The number of measured runs; from 1.
-            warmup: The number of runs before these. Interpretation compiles operators in the
-                first run.
+            warmup: The number of runs before these; the first may compile operators.
             seed: As for `run`.
             check_nan: As for `run`.
+            check_inf: As for `run`.
             timeout_s: As for `run`, for each run.
 
         Returns:
@@ -479,16 +483,13 @@ class Executor(WithStats, Hinted):
             scope=scope,
             convert=lambda plan: convert_feeds(plan, feed or {}, self._devices.placement),
             seed=seed,
-            check_nan=check_nan,
+            checks=value_checks(check_nan, check_inf),
             timeout_s=timeout_s,
         )
         return profile_runs(task, runs, warmup, shape_up)
 
     def clear(self) -> None:
-        """Release all compiled code, and the list capacities learned from runs.
-
-        The values of scopes stay. The next run of each program compiles it again.
-        """
+        """Release compiled code, and list capacities learned from runs; no value changes."""
         self._plans.clear()
         forget_kernels()
 

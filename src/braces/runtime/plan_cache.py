@@ -12,6 +12,7 @@ from braces.builder.builder import Builder
 from braces.builder.checked_calls import located_call
 from braces.builder.var import Var
 from braces.errors import FeedError
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import to_carrier
@@ -91,7 +92,7 @@ class PlanCache:
         scope: Scope,
         feed: Any,
         names: tuple[str, ...],
-        check_nan: bool,
+        checks: ValueChecks,
         patch: Any = None,
     ) -> tuple[Runnable, dict[str, Any]]:
         """Return the plan for the inputs of a run, and its converted feeds.
@@ -103,7 +104,7 @@ class PlanCache:
             program = self.evaluations.fitted(program, feed)
         if patch is not None:
             program, feed = self.patched(program, feed, patch, names, "run")
-        key = program.version, names, check_nan, self.passes
+        key = program.version, names, checks, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None
         if first is None:  # a plan that runs repeatedly stays the latest used
@@ -171,7 +172,7 @@ class PlanCache:
         self, program: Builder, plans: Any, key: Any, sizes: Sizes | None = None
     ) -> Runnable:
         """Build a plan of a program, optionally for known sizes."""
-        _, names, check_nan, passes = key
+        _, names, checks, passes = key
         backend = self._backend
         backend.prepare_process()
         target = self._devices.target
@@ -181,7 +182,7 @@ class PlanCache:
         self._bound()
         notice = self._notices.get(program.original) or self._recent.notice()
         self._notices[program.original] = notice
-        runnable = backend(plan, self._devices, check_nan, self._recent, notice)
+        runnable = backend(plan, self._devices, checks, self._recent, notice)
         plans[key if sizes is None else (key, tuple(plan.answers.items()))] = runnable
         return runnable
 

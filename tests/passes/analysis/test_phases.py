@@ -44,3 +44,16 @@ def test_a_program_without_derivatives_is_forward():
         prog.update(count, count + 1.0)
         br.tanh(br.data("x", [3]))
     assert found_in(prog) == {UPDATE: ["constant_0", "add_0"], FORWARD: ["tanh_0"]}
+
+
+def test_the_gradient_of_a_loop_is_a_gradient_though_its_trip_count_is_unread():
+    with br.Program() as prog:
+        w, rnn = br.parameter("w", [3]), br.create_rnn()
+        x = br.data("x", ["t"])
+        with rnn.stepnet() as net:
+            memory = net.add_memory(init=w)
+            memory.update(br.tanh(memory.pre(1) * net.add_input(x)))
+        br.optimizer.sgd(0.1).minimize(br.sum(rnn.final(memory)))
+    found = found_in(prog)
+    assert "loop_0" in found[FORWARD]
+    assert "loop_0_grad_0" in found[GRADIENT]

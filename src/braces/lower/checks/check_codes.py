@@ -26,8 +26,8 @@ from braces.lazy import jnp, lax
 MAX_CHAINED_CHECKS = 8
 """The number of checks up to which a chain compiles and runs faster than a vector."""
 
-NAN_CHECK = "@nan"
-"""The check point that records whether any operator produced a NaN."""
+VALUE_CHECK = "@value"
+"""The check point that records whether an operator produced a value that fails a check."""
 STOP_CHECK = "@stop"
 """The check point that records whether a loop was interrupted."""
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, final
 
 from braces.define.core.kernel_call import is_out_of_memory
 from braces.define.decorator import OPS
-from braces.errors import BracesError, NaNError
+from braces.errors import BracesError
 from braces.ir.records import Body, Op, VarInfo
 from braces.lower.checks.out_of_memory import out_of_memory
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.interpret.hot_traces import HotTrace
 from braces.lower.interpret.kernels import Kernel, SpecializedKernel, compile_shared
 from braces.lower.interpret.operator_timing import OperatorClock
+from braces.lower.interpret.value_errors import find_no_role, refuse_values
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes, size_number
-from braces.lower.xla.lowering_hooks import has_nan
 from braces.ops.control.core.block_op import BlockOp, BoundCall
 from braces.ops.lists.stack import Stack
 from braces.scope import Scope
@@ -176,27 +178,30 @@ class Interpreter:
     Attributes:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
-        check_nan: Whether to stop at the first operator that produces a NaN.
+        checks: The values that stop the run: NaNs, infinities.
         watch: Ends a run that exceeds its time limit or is cancelled.
         step_scopes: The step scopes that outlive the run, by path; `None` discards them.
         constants: The results of small operators without inputs.
         clock: Measures the time of each operator, if a profile is recorded.
         unwatched: Whether no listener, check or profiler observes single operators.
+        find_role: Returns the role of an output of an operator, for messages: its block's path,
+            the operator, the name.
         observers: The listeners that observe the beginning of blocks, too.
     """
 
     sizes: Sizes
     listeners: Sequence[Listener] = ()
     step_scopes: dict[str, Scope] | None = None
-    check_nan: bool = False
+    checks: ValueChecks = ()
     watch: CancellationToken = field(default_factory=CancellationToken)
     constants: dict[SpecializedKernel, Sequence[Any]] = field(
         default_factory=dict[SpecializedKernel, Sequence[Any]]
     )
     clock: OperatorClock | None = None
+    find_role: Callable[[str, Op, str], str] = find_no_role
 
     def __post_init__(self) -> None:
-        looks = bool(self.listeners) or self.check_nan
+        looks = bool(self.listeners) or bool(self.checks)
         self.unwatched = not looks and self.step_scopes is None and self.clock is None
         self.observers = [x for x in self.listeners if isinstance(x, BlockListener)]
 
@@ -213,7 +218,7 @@ class Interpreter:
 
     def _run_each(self, steps: Sequence[Step], env: dict[str, Any], path: str) -> None:
         clock, listeners = self.clock, self.listeners
-        timed, check_nan = self.watch.limited, self.check_nan
+        timed, checks = self.watch.limited, self.checks
         for step in steps if clock is None else clock.over(steps, path, env):
             before = set(env) if listeners else NO_NAMES
             try:
@@ -223,8 +228,8 @@ class Interpreter:
                     step.run(env, self.sizes, self.constants)
                 else:
                     env |= step.definition.interpret(OpFrame(self, step, env, path))
-                if check_nan:
-                    refuse_nan(step.op, env)
+                if checks:
+                    refuse_values(checks, step.op, env, partial(self.find_role, path, step.op))
             except BracesError as error:
                 for observer in self.observers:
                     observer.fail(path, step.op)
@@ -265,26 +270,6 @@ class Interpreter:
                 continue
             stored = value.values() if isinstance(value, Stack) else value
             self.step_scopes[path].var(name).put(stored)
-
-
-def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
-    """Raise an error if an operator produced a NaN.
-
-    Raises:
-        NaNError: If an output has a NaN; the error names the output, and the inputs with a NaN.
-    """
-    for name in op.binds():
-        if _has_nan(env[name]):
-            before = [n for n in op.reads() if _has_nan(env[n])]
-            raise NaNError(
-                f"{op.type} produced a NaN in `{name}`.",
-                given="NaN in its inputs: " + (", ".join(before) or "none"),
-                fix="Inspect earlier values with a listener, or keep_scopes=True.",
-            )
-
-
-def _has_nan(value: Any) -> bool:
-    return not isinstance(value, Stack) and bool(has_nan([value]))
 
 
 def describe_location(path: str, op: Op) -> str:

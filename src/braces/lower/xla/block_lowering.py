@@ -22,13 +22,14 @@ from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.checks.check_codes import (
-    NAN_CHECK,
     STOP_CHECK,
+    VALUE_CHECK,
     RunStatus,
     record_failure,
     start_state,
 )
 from braces.lower.checks.run_checks import read_check_code
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.interrupt.run_handle import STOPPED
 from braces.lower.sharding.local_rows import RowShards
 from braces.lower.sharding.partitioner_fixes import compute_on_devices
@@ -59,8 +60,8 @@ from braces.lower.xla.lowering_hooks import (
     DynamicSizes,
     LoweringHook,
     LoweringState,
-    NaNCheck,
     OutputShardings,
+    ValueCheck,
 )
 from braces.lower.xla.vmap_loops import is_vectorizable
 from braces.ops.control.core.block_op import BlockOp, Lowering
@@ -86,7 +87,7 @@ class Lowerer:
         sizes: The named dimensions of the run.
         sites: The check points: operators that may fail or report a size, by path.
         capacities: The capacity of each list history.
-        check_nan: Whether to record NaNs.
+        checks: The values that are recorded as failures: NaNs, infinities.
         target: The target of compilation.
         rounded: The dimensions whose sizes are capacities for a data-dependent number of rows,
             at least 1.
@@ -107,7 +108,7 @@ class Lowerer:
     sizes: Sizes
     sites: dict[str, CheckPoint]
     capacities: Mapping[str, int] = field(default_factory=dict[str, int])
-    check_nan: bool = False
+    checks: ValueChecks = ()
     target: Target = OTHER
     infos: Mapping[str, VarInfo] = field(default_factory=dict[str, VarInfo])
     run_number: Any = None
@@ -146,9 +147,9 @@ class Lowerer:
     def _hooks(self) -> Sequence[LoweringHook]:
         """Return the hooks, in the order in which they act."""
         pins = [OutputShardings(self.placement)] if self.placement is not None else []
-        nan_checks = [NaNCheck()] if self.check_nan else []
+        value_checks = [ValueCheck(self.checks)] if self.checks else []
         sizes = DynamicSizes(self.sizes, self.rounded)
-        return [*pins, self.lists, sizes, *nan_checks, self.commits]
+        return [*pins, self.lists, sizes, *value_checks, self.commits]
 
     def inside(self, body: Body, sizes: Mapping[str, int]) -> Lowerer:
         """Return the lowerer of a sub-block; `sizes` are the dimensions of this run of it."""
@@ -265,7 +266,7 @@ class OpLowering:
         lowerer, placement = self.lowerer, self.lowerer.placement
         assert placement is not None
         inside = [path for path in self.outer.sites if path.startswith(f"{self.path}/")]
-        reported = [*inside, NAN_CHECK] if lowerer.check_nan else inside
+        reported = [*inside, VALUE_CHECK] if lowerer.checks else inside
         parts = RowShards(placement.mesh, placement.layout.dims[cut], rows, outs, reported)
         sizes = {**lowerer.sizes, cut: placement.part(cut, lowerer.sizes)}
         alone = replace(lowerer, placement=None, sizes=sizes)
@@ -309,7 +310,7 @@ class OpLowering:
         """Lower a sub-block once more; `arguments` holds all values that it reads."""
         env, path = dict(arguments), f"{self.path}/{label}"
         inside = (site for site in self.lowerer.sites if site.startswith(f"{path}/"))
-        self.lowerer.run(body, env, path, start_state([*inside, NAN_CHECK, STOP_CHECK]))
+        self.lowerer.run(body, env, path, start_state([*inside, VALUE_CHECK, STOP_CHECK]))
         return [env[name] for name in body.results]
 
     def repeat(
@@ -354,7 +355,7 @@ class OpLowering:
         """Return the state on entry to these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        own = (self.path, NAN_CHECK, STOP_CHECK, *self.lowerer.lists.carried)
+        own = (self.path, VALUE_CHECK, STOP_CHECK, *self.lowerer.lists.carried)
         sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
         return RunStatus(self.outer.running, sites)
 

@@ -3,25 +3,23 @@
 - `OutputShardings` pins outputs to their sharding.
 - `ListLengthReports` reports the lengths of lists; see `list_lengths.py`.
 - `DynamicSizes` compares data-dependent sizes with the assumed sizes.
-- `NaNCheck` reports NaNs.
+- `ValueCheck` reports NaNs and infinities.
 - `Commits` selects next values where they are computed; see `commit.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from braces.define.decorator import OPS
-from braces.dtypes import is_float
 from braces.errors import BracesError
 from braces.ir.records import Body, Op
-from braces.lazy import jax, jnp
-from braces.lower.checks.check_codes import NAN_CHECK, CheckCodes, RunStatus, record_code
+from braces.lazy import jnp
+from braces.lower.checks.check_codes import VALUE_CHECK, CheckCodes, RunStatus, record_code
 from braces.lower.checks.run_checks import read_dynamic_sizes
+from braces.lower.checks.value_checks import ValueChecks, is_wrong
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
 
@@ -102,17 +100,13 @@ class DynamicSizes(LoweringHook):
         block.status = RunStatus(running, sites)
 
 
-class NaNCheck(LoweringHook):
-    """Check of all outputs for NaNs."""
+@dataclass
+class ValueCheck(LoweringHook):
+    """Check of all outputs for NaNs and infinities."""
+
+    checks: ValueChecks
 
     def after(self, op: Op, path: str, block: LoweringState) -> None:
-        """Record whether an output has a NaN."""
-        wrong = has_nan([block.env[name] for name in op.binds()])
-        block.status = record_code(block.record_checks(), NAN_CHECK, wrong)
-
-
-def has_nan(values: Sequence[Any]) -> Any:
-    """Return whether any array among these values has a NaN."""
-    leaves = jax.tree.leaves(values)
-    flags = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
-    return jnp.any(jnp.stack(flags)) if flags else jnp.asarray(False)
+        """Record whether an output fails a check."""
+        wrong = is_wrong(self.checks, op, block.env)
+        block.status = record_code(block.record_checks(), VALUE_CHECK, wrong)

@@ -56,7 +56,9 @@ def _roots(program: ProgramDef, derived: set[str]) -> set[str]:
     main = program.main
     read = {name for op in main.ops for name in op.reads()}
     later = descendants(main.ops, derived) | {*program.updates.values()}
-    unread = {name for op in main.ops for name in op.binds()} - read - later
+    steps = (record for record in program.derivations if record.updates)
+    added = {name for record in steps for name in record.unread}
+    unread = {name for op in main.ops for name in op.binds()} - read - later - added
     targets = {name for record in program.derivations for name in record.targets}
     results = {*main.results}
     return (results - derived or results) | targets | unread

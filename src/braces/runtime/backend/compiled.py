@@ -17,13 +17,14 @@ from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
 from braces.lower.cache.persistent_cache import count_cache_hits
-from braces.lower.checks.check_codes import NAN_CHECK, STOP_CHECK, start_state
+from braces.lower.checks.check_codes import STOP_CHECK, VALUE_CHECK, start_state
 from braces.lower.checks.out_of_memory import (
     LARGE_BYTES,
     needed_bytes,
     out_of_memory,
     probe_memory,
 )
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.interpret.interpreter import describe_location
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.lower.interrupt.deadline import CancellationToken
@@ -80,7 +81,7 @@ class CompiledPlan:
         plan: The plan.
         devices: The devices that it runs on.
         target: The target of compilation.
-        check_nan: Whether a NaN fails the run; the interpreter then finds its source.
+        checks: The values that fail the run; the interpreter then finds their source.
         recent: The LRU cache of executables, shared by several plans.
         notice: Reports compilations.
         used: The time of the last use, by the clock of the executor.
@@ -90,7 +91,7 @@ class CompiledPlan:
         self,
         plan: Plan,
         devices: Devices,
-        check_nan: bool,
+        checks: ValueChecks,
         recent: ExecutableCache,
         notice: CompileReporter,
     ) -> None:
@@ -99,7 +100,7 @@ class CompiledPlan:
         self.devices, self.device = devices, devices.one
         self.placed = ShardedPlan.of(devices.placement, plan)
         self.target = devices.target
-        self.check_nan = check_nan
+        self.checks = checks
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
         compiled_program = plan.compiled
@@ -215,8 +216,8 @@ class CompiledPlan:
         self, run: Run, status: list[int], failures: list[tuple[CheckPoint, int]]
     ) -> BracesError:
         """Return the error of a failed run."""
-        if self.check_nan and status[-1]:
-            interpreted.find_nan(self.plan, run, self.devices)
+        if self.checks and status[-1]:
+            interpreted.find_source(self.plan, run, self.devices, self.checks)
         site, code = failures[0]
         failure = site.failure(code)
         return failure.located(describe_location(block_path(site.path, site.op), site.op))
@@ -225,9 +226,9 @@ class CompiledPlan:
     def rounded(self) -> CompileVariant:
         """The block for rounded sizes, if it has data-dependent sizes.
 
-        Padding is checked for NaNs, too, so sizes are exact with `check_nan`.
+        Padding is checked, too, so sizes are exact with checks of values.
         """
-        if not self.known.rows or self.check_nan:
+        if not self.known.rows or self.checks:
             return self.exact
         padded, dims, notes = pad_for_run(ProgramDef(self.exact.body, self.exact.updates))
         self.notice.tell_exact(note for note in notes if note.what.startswith(EXACT))
@@ -336,7 +337,7 @@ class CompiledPlan:
         latest, now = self.latest, self._likeness(form, run)
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
-                self.placed.compare(run.feeds, self.check_nan)
+                self.placed.compare(run.feeds, self.checks)
             key, executable = self._compiled_code(form, run)
             keep_on_device(self.states, self.plan.updates, run)
             latest = self.latest = self._likeness(form, run), key, executable
@@ -437,7 +438,7 @@ class CompiledPlan:
             sizes | assumed_sizes,
             sites,
             rooms,
-            self.check_nan,
+            self.checks,
             self.target,
             infos={**plan.definition.main.vars, **form.body.vars},
             timed=run.watch.deadline is not None,
@@ -450,10 +451,10 @@ class CompiledPlan:
         body = self.placed.placement.named(form.body) if self.placed else form.body
         if self.placed is None:  # otherwise each value is drawn on its own device
             lowerer.draws = BatchedInitializers.of(form.body, returned_names, self.target.drawn)
-        flags = [*sites, NAN_CHECK] if self.check_nan else list(sites)
+        flags = [*sites, VALUE_CHECK] if self.checks else list(sites)
         limits = tuple(form.limit(site, rooms, assumed_sizes) for site in sites.values())
         limits = (*limits, 0)[: len(flags)]
-        early = not self.check_nan and (flags or self.asks)
+        early = not self.checks and (flags or self.asks)
         places = find_early_updates(form.body, form.updates, flags) if early else {}
 
         def function(*inputs: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from braces.lower.checks.value_checks import ValueChecks
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
 from braces.runtime.inputs.persistables import Run
@@ -53,7 +54,7 @@ class Backend(Protocol):
         self,
         plan: Plan,
         devices: Devices,
-        check_nan: bool,
+        checks: ValueChecks,
         recent: ExecutableCache,
         notice: CompileReporter,
     ) -> Runnable:
@@ -62,7 +63,7 @@ class Backend(Protocol):
         Args:
             plan: The plan.
             devices: The devices.
-            check_nan: Whether a NaN fails the run.
+            checks: The values that fail the run: NaNs, infinities.
             recent: The LRU cache of executables, shared by all plans of an executor.
             notice: Reports compilations.
         """

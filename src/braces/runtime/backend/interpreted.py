@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from braces.define.core.jax_settings import braces_jax_settings
-from braces.errors import NaNError
+from braces.errors import InfinityError, NaNError
 from braces.lazy import jax, jnp
 from braces.lower.cache.persistent_cache import get_persistent_cache
+from braces.lower.checks.value_checks import NAN, ValueChecks
 from braces.lower.interpret.interpreter import BlockEntry, BlockPlan, Interpreter
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import from_carriers
+from braces.passes.analysis.gradient_names import find_role
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices, detect_forks, open_device
 from braces.runtime.devices.device_placement import ShardedPlan, refuse_sharded_values
@@ -34,7 +36,7 @@ class InterpretedPlan:
         self,
         plan: Plan,
         devices: Devices,
-        check_nan: bool,
+        checks: ValueChecks,
         recent: ExecutableCache,
         notice: CompileReporter,
     ) -> None:
@@ -42,7 +44,7 @@ class InterpretedPlan:
         self.prepare_process()
         self.plan = plan
         self.devices = devices
-        self.check_nan = check_nan
+        self.checks = checks
         self.notice = notice
         self.used = 0
         self.started = False
@@ -65,7 +67,7 @@ class InterpretedPlan:
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; all runs are serialized."""
         with run.watch.turn(run.scope.turn), self._keeping():
-            results = interpret(self.plan, self.script, run, self.devices, self.check_nan)
+            results = interpret(self.plan, self.script, run, self.devices, self.checks)
         self.started = True
         return from_carriers(self.plan.wanted, results, self.plan.narrow)
 
@@ -85,7 +87,7 @@ def prepare_block_plan(plan: Plan, devices: Devices) -> BlockPlan:
 
 
 def interpret(
-    plan: Plan, script: BlockPlan, run: Run, devices: Devices, check_nan: bool
+    plan: Plan, script: BlockPlan, run: Run, devices: Devices, checks: ValueChecks
 ) -> list[Any]:
     """Interpret a plan on one device; return the fetched values."""
     kept, device = run.kept, devices.alone
@@ -100,7 +102,10 @@ def interpret(
     with braces_jax_settings(), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
         clock = run.clock
-        interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)
+        find = partial(find_role, plan.definition)
+        interpreter = Interpreter(
+            sizes, run.listeners, kept, checks, run.watch, clock=clock, find_role=find
+        )
         if clock is not None:
             clock.begin(env.values())
         if interpreter.observers:
@@ -144,13 +149,15 @@ def begin_run(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
     return sizes, {**states, **run.feeds}
 
 
-def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
-    """Raise at the first operator that produces a NaN; the scope is only read.
+def find_source(plan: Plan, failed: Run, devices: Devices, checks: ValueChecks) -> None:
+    """Raise at the first operator that produces a value that fails; the scope is only read.
 
     Raises:
-        NaNError: If a NaN is found; the error names operator, source line, block and iteration.
+        NaNError, InfinityError: If a value is found; the error names operator, source line,
+            block and iteration.
     """
     repeated_run = Run(failed.scope, failed.feeds, CancellationToken(), failed.given)
     plan = replace(plan, updates={})
-    interpret(plan, prepare_block_plan(plan, devices), repeated_run, devices, check_nan=True)
-    raise NaNError("the compiled run produced a NaN, which interpretation does not reproduce.")
+    interpret(plan, prepare_block_plan(plan, devices), repeated_run, devices, checks)
+    kind, error = ("a NaN", NaNError) if NAN in checks else ("an infinity", InfinityError)
+    raise error(f"the compiled run produced {kind}, which interpretation does not reproduce.")

@@ -15,6 +15,7 @@ from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
 from braces.layout import Layout, StoredVariable
 from braces.lazy import jax
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.sharding.sharding import Placement, stored_variables
 from braces.runtime.devices.process_agreement import agree, shorten_value
 from braces.runtime.inputs.feeds import describe_array
@@ -48,7 +49,7 @@ class ShardedPlan:
             return None
         return ShardedPlan(placement, plan, placement.of_body(plan.definition.main))
 
-    def compare(self, feeds: Mapping[str, Any], check_nan: bool) -> None:
+    def compare(self, feeds: Mapping[str, Any], checks: ValueChecks) -> None:
         """Check that all processes run the same program; otherwise they would deadlock.
 
         Raises:
@@ -61,7 +62,7 @@ class ShardedPlan:
         said = f"{fingerprint(self.plan.definition)[:16]} for {fetches} of {types or 'nothing'}"
         agree(
             "program",
-            shorten_value(f"{said}, checked for NaN" if check_nan else said),
+            shorten_value(f"{said}, checked for {' and '.join(checks)}" if checks else said),
             fix="Build the same program in every process, with feeds of the same shapes.",
         )
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
+from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.interpret.operator_timing import OperatorClock, OpLocation, OpTime, Span
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.passes.core.pipeline import Pass
@@ -63,7 +64,7 @@ class ProfileTask:
     scope: Scope
     convert: Callable[[Plan], dict[str, Any]]
     seed: int | None
-    check_nan: bool
+    checks: ValueChecks
     timeout_s: float | None
 
 
@@ -132,7 +133,7 @@ class ProfileSession:
         self.plan = plan
         with self.maker.phase("code"):
             self.runnable: Runnable = task.backend(
-                plan, task.devices, task.check_nan, ExecutableCache(), CompileReporter()
+                plan, task.devices, task.checks, ExecutableCache(), CompileReporter()
             )
             self.runnable.compile(self._run(feeds))
 
