@@ -23,7 +23,7 @@ from braces.define.decorator import OPS, OpDef
 from braces.define.type_inference import InferenceContext, infer
 from braces.dims import Dim
 from braces.dtypes import DType, TensorType, Type
-from braces.errors import BracesError, ProgramError
+from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.records import CAPTURES, Op, Slots, Source, VarInfo
 from braces.ir.walk import captures_of
 
@@ -79,6 +79,23 @@ def apply(
         raise
 
 
+def _explain_partition(error: ShapeError, table: SymbolTable, operands: list[Var]) -> None:
+    """Explain an operator on the batch elements of a row-wise block and on the whole batch."""
+    for block in table.chain():
+        own = block.numbers
+        if own is None or not own.block:
+            continue
+        shapes = {v.name: v.type.shape for v in operands if isinstance(v.type, TensorType)}
+        is_own = any(own.rows in shape for shape in shapes.values())
+        whole = [name for name, shape in shapes.items() if own.batch in shape]
+        if is_own and whole:
+            error.fix = (
+                f"{own.block} sees its own batch elements only, {own.rows} of {own.batch}; "
+                f"`{whole[0]}` has the whole batch. Write block.add_input({whole[0]}) in the "
+                f"block, or pass `{whole[0]}` as an operand of br.cond or br.switch."
+            )
+
+
 def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
     """Return whether an input is a variable of a closed plain block."""
     for values in inputs.values():
@@ -112,6 +129,10 @@ def _append(
     except BracesError as error:
         shown = (s for s in operands if s != CAPTURES or not definition.owns_blocks)
         error.given = error.given or describe_operands({s: operands[s] for s in shown})
+        if isinstance(error, ShapeError):
+            _explain_partition(
+                error, table, [var for slot in operands.values() for var in slot]
+            )
         raise
     op_name, outputs = _names_of(definition, table, name, inferred, slots)
     infos = [

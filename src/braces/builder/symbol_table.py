@@ -36,10 +36,14 @@ class BatchIndices:
     Attributes:
         rows: The number of batch elements of the block.
         found: Return the variable of the indices, visible in the block; built on demand.
+        batch: The number of elements of the full batch.
+        block: The name of a block with a part of the batch, for messages.
     """
 
     rows: Size
     found: Callable[[], Any]
+    batch: Size
+    block: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import braces as br
@@ -58,15 +59,66 @@ def test_a_memory_that_is_updated_twice_is_refused(prog: br.Program) -> None:
     refuse_here(prog, br.ProgramError, build, "updated twice", "memory_0")
 
 
-@pytest.mark.parametrize("value", [lambda x: br.sum(x), lambda x: br.cast(x, "float64")])
-def test_a_memory_keeps_its_type(prog: br.Program, value: Callable[[Any], Any]) -> None:
+WIDER = ["br.cast(init, 'float64')", "to float32 would lose precision"]
+
+
+@pytest.mark.parametrize(
+    ("init", "value", "error", "parts"),
+    [
+        ("float32", lambda x: br.sum(x), br.ShapeError, ["update: f32[]", "br.reshape"]),
+        ("float32", lambda x: br.cast(x, "float64"), br.DTypeError, ["update: f64[4]", *WIDER]),
+        ("float64", lambda x: x, br.DTypeError, ["br.cast(value, 'float64')"]),
+        ("int32", lambda x: x, br.DTypeError, ["br.cast(init, 'float32')", "to int32"]),
+        (
+            "int32",
+            lambda x: br.cast(x, "uint32"),
+            br.DTypeError,
+            ["br.cast(init, 'int64'), and the next value too"],
+        ),
+        ("uint64", lambda x: br.cast(x, "int64"), br.DTypeError, ["br.cast(init, 'int64')"]),
+    ],
+)  # fmt: skip
+def test_a_memory_keeps_its_type(
+    prog: br.Program,
+    init: str,
+    value: Callable[[Any], Any],
+    error: type[br.BracesError],
+    parts: list[str],
+) -> None:
     def build() -> None:
         rnn = br.create_rnn()
         with rnn.stepnet() as net:
-            x, h = net.add_input(get("x")), net.add_memory(shape=[4])
+            x, h = net.add_input(get("x")), net.add_memory(init=br.zeros([4], dtype=init))
             h.update(value(x))
 
-    refuse_here(prog, br.ShapeError, build, "type mismatch", "init: f32[4]", "br.cast")
+    short = {"float32": "f32", "float64": "f64", "int32": "i32", "uint64": "u64"}[init]
+    refuse_here(prog, error, build, "type mismatch", f"init: {short}[4]", *parts)
+
+
+def test_a_carry_of_a_narrower_dtype_is_a_dtype_error(prog: br.Program) -> None:
+    def build() -> None:
+        br.while_loop(lambda c: c < 3.0, lambda c: br.cast(c, "float64"), get("loss"))
+
+    parts = ["`carry`", "init: f32[]   body_fn: f64[]", *WIDER]
+    refuse_here(prog, br.DTypeError, build, *parts)
+
+
+def test_a_while_with_a_condition_for_each_element_names_vmap(prog: br.Program) -> None:
+    def build() -> None:
+        br.while_loop(lambda row: row < 3.0, lambda row: row * 2.0, get("y"))
+
+    refuse_here(prog, br.ShapeError, build, "bool[batch]", "br.vmap(lambda row")
+
+
+def test_a_while_for_each_element_runs_vectorized(mode: str) -> None:
+    with br.Program() as program:
+        y = br.data("y", ["batch"])
+        loop = br.vmap(
+            lambda row: br.while_loop(lambda row: row < 3.0, lambda row: row * 2.0, row)
+        )
+        doubled = loop(y)
+    feed = {"y": np.array([0.5, 1.0, 5.0], "float32")}
+    assert br.Executor(mode).run(program, br.Scope(), feed, doubled).tolist() == [4, 4, 5]
 
 
 def test_a_step_variable_stays_in_its_block(prog: br.Program) -> None:

@@ -189,3 +189,40 @@ def test_a_condition_written_last_is_still_evaluated_before_each_trip(mode: str)
     for start, wanted in [(1.0, 8.0), (5.0, 5.0)]:
         found = run(program, br.Scope(), feed={"x": np.float64(start)}, fetch=end)
         assert found == wanted
+
+
+WHOLE = "`x` has the whole batch. Write block.add_input(x)"
+
+
+def in_if_else() -> None:
+    br.cond(get("y") > 0.0, lambda y: y, lambda y: get("x") * y[:, None], get("y"))
+
+
+def in_case() -> None:
+    with br.create_switch(br.cast(get("y"), "int32")).case(3) as case:
+        case.add_output(br.concat([case.add_input(get("x")), get("x")], axis=1))
+
+
+def in_default() -> None:
+    switch = br.create_switch()
+    with switch.case(get("y") > 0.0) as case:
+        case.add_output(case.add_input(get("y")))
+    with switch.default() as case:
+        own = case.add_input(get("y"))
+        case.add_output(
+            br.cond(br.sum(own) > 0.0, lambda: own[:, None] + get("x"), lambda: own)
+        )
+
+
+@pytest.mark.parametrize(
+    ("build", "parts"),
+    [
+        (in_if_else, ["false_block() sees", "false_rows_0 of batch"]),
+        (in_case, ["case(3) sees", "case_rows_0 of batch"]),
+        (in_default, ["default() sees", "default_rows_0 of batch"]),
+    ],
+)
+def test_the_whole_batch_in_a_row_wise_block_is_explained(
+    prog: br.Program, build: Callable[[], None], parts: list[str]
+) -> None:
+    refuse_here(prog, br.ShapeError, in_transaction(build), *parts, WHOLE)

@@ -11,11 +11,12 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, expose, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
-from braces.errors import BracesError, ProgramError, ShapeError
+from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
 from braces.hints.objects import Hinted
 from braces.ir.limits import check_depth
 from braces.keywords import hint_keywords
 from braces.notebook import Offering
+from braces.ops.common.rules import promote
 from braces.ops.control.construct.build import LoopCarry
 from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
@@ -258,8 +259,8 @@ class Memory(Var):
 
         Raises:
             ProgramError: If the value is already set.
-            ShapeError: If the dtype or shape of the value differs from that of the initial
-                value.
+            ShapeError: If the shape of the value differs from that of the initial value.
+            DTypeError: If the dtype differs.
         """
         self.block.require_open("update")
         if self.updated:
@@ -272,21 +273,58 @@ class Memory(Var):
             )
         new = as_var(value, literal_dtype(self.type))
         if not types_agree(self.block, self.type, new.type):
-            raise add_location(
-                ShapeError(
-                    f"type mismatch in the update of memory `{self.name}`.",
-                    given=f"init: {self.type}   update: {new.type}",
-                    fix="An update has the dtype and shape of the initial value; use br.cast "
-                    "or br.reshape.",
-                ),
-                self.block.what,
+            error = carry_mismatch(
+                f"type mismatch in the update of memory `{self.name}`.",
+                self.type,
+                new.type,
+                "update",
             )
+            raise add_location(error, self.block.what)
         self._next = new
         self.table.journal.note(self._forget)
 
     def _forget(self) -> None:
         """Undo the update when the transaction is rolled back."""
         self._next = None
+
+
+def carry_mismatch(problem: str, init: Type, new: Type, giver: str) -> BracesError:
+    """Return the error of a memory or carry whose next value has another type.
+
+    Args:
+        problem: One sentence that states the problem.
+        init: The type of the initial value.
+        new: The type of the next value.
+        giver: The name of the next value.
+    """
+    types = f"init: {init}   {giver}: {new}"
+    if isinstance(init, ListType) or isinstance(new, ListType):
+        fix = "Keep the type of the initial value in each iteration."
+        return ShapeError(problem, given=types, fix=fix)
+    if init.dtype == new.dtype:
+        fix = "Keep the shape of the initial value in each iteration; use br.reshape."
+        return ShapeError(problem, given=types, fix=fix)
+    return DTypeError(problem, given=types, fix=_dtype_fix(init.dtype, new.dtype))
+
+
+def _dtype_fix(before: DType, after: DType) -> str:
+    """Return the advice for two dtypes: first the conversion that loses nothing."""
+    common = _common_dtype(before, after)
+    if common == before:
+        return f"Cast the next value: br.cast(value, {before.name!r})."
+    both = "" if common == after else ", and the next value too"
+    return (
+        f"Cast the initial value: br.cast(init, {common.name!r}){both}. A cast of the next "
+        f"value to {before.name} would lose precision or range."
+    )
+
+
+def _common_dtype(before: DType, after: DType) -> DType:
+    """Return the promoted dtype; the second one if there is none."""
+    try:
+        return promote(before, after)
+    except DTypeError:
+        return after
 
 
 def literal_dtype(type_: Type) -> DType | None:

@@ -14,7 +14,13 @@ from braces.builder.append import as_var
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import ListType
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.construct import LoopBlock, Memory, literal_dtype, types_agree
+from braces.frontend.control.construct import (
+    LoopBlock,
+    Memory,
+    carry_mismatch,
+    literal_dtype,
+    types_agree,
+)
 from braces.frontend.control.if_else import Branch, create_if_else
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.control.switch import create_switch
@@ -84,15 +90,10 @@ def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> No
     for (path, _), memory, value in zip(
         leaves_with_paths(init, "carry"), memories, leaves, strict=True
     ):
-        dtype = literal_dtype(memory.type)
-        new = as_var(value, dtype)
+        new = as_var(value, literal_dtype(memory.type))
         if not types_agree(memory.block, memory.type, new.type):
-            error = ShapeError if dtype == literal_dtype(new.type) else DTypeError
-            raise error(
-                f"type mismatch: an iteration changes the type of `{path}`.",
-                given=f"init: {memory.type}   {giver}: {new.type}",
-                fix="A carry keeps its dtype and shape; use br.cast or br.reshape.",
-            )
+            problem = f"type mismatch: an iteration changes the type of `{path}`."
+            raise carry_mismatch(problem, memory.type, new.type, giver)
         memory.update(new)
 
 

@@ -76,7 +76,16 @@ class Branch(SubBlock):
         """Restrict the block to its batch elements; the stem names their number."""
         self.rows = self.new_dim(stem)
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
-        self.table.numbers = BatchIndices(self.rows, self.numbers)
+        batch = self.owner.predicate.shape[0]
+        self.table.numbers = BatchIndices(self.rows, self.numbers, batch, self._title())
+
+    def _title(self) -> str:
+        """Return the name of the block for messages, as the user opened it."""
+        if isinstance(self.key, bool):
+            return f"{str(self.key).lower()}_block()"
+        if self.key is None:
+            return "default()"
+        return f"case({self.key.name if isinstance(self.key, Var) else self.key})"
 
     def numbers(self) -> Var:
         """Return the index of each batch element in the whole batch; an input of the block."""

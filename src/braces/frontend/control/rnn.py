@@ -55,7 +55,8 @@ class StepNet(LoopBlock):
         self.steps: Size | None = rnn.steps
         self.number: Var | None = None
         if rnn.lengths is not None:
-            self.table.numbers = BatchIndices(rnn.lengths.shape[0], self.numbers)
+            batch = rnn.lengths.shape[0]
+            self.table.numbers = BatchIndices(batch, self.numbers, batch)
         if rnn.own_parameters is not None:
             self.table.owning = StackedParameters(rnn.own_parameters, self._own)
 

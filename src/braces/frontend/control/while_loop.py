@@ -61,14 +61,7 @@ class WhileBlock(LoopBlock):
             )
         var = as_var(condition)
         if var.type != TensorType(BOOL, ()):
-            raise add_location(
-                ShapeError(
-                    "the condition of a while must be a bool scalar.",
-                    given=f"{var.name}: {var.type}",
-                    fix="Compare, and reduce with br.all or br.any.",
-                ),
-                "while",
-            )
+            raise add_location(_not_scalar(var), "while")
         self.condition = var
 
     def close(self) -> None:
@@ -216,3 +209,19 @@ def create_while(*, max_trips: int | None = None, checkpoint_every: int | None =
         f32[]
     """
     return While(max_trips, checkpoint_every)
+
+
+def _not_scalar(condition: Var) -> ShapeError:
+    """Return the error of a condition that is not a bool scalar."""
+    is_vector = condition.dtype == BOOL
+    each = (
+        " For a trip count of its own for each element, vectorize the loop: "
+        "br.vmap(lambda row: br.while_loop(cond_fn, body_fn, row))(x)."
+    )
+    return ShapeError(
+        "the condition of a while must be a bool scalar.",
+        given=f"{condition.name}: {condition.type}",
+        fix=f"Reduce it with br.any or br.all.{each}"
+        if is_vector
+        else "Compare, as `x < 3`, and reduce with br.any or br.all.",
+    )
