@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ import pytest
 
 import braces as br
 from braces.dtypes import FLOAT32
+from braces.serving.batching import quick_sizes
 from braces.serving.batching.batcher import Batcher
+from braces.serving.batching.quick_sizes import QuickSizes
 from braces.serving.http.application import InferenceApp
-from braces.serving.models.served_model import ServedModel, Signature
+from braces.serving.models.served_model import ServedModel, Signature, serve_model
 from braces.serving.protocol.refusal import RefusalError
 from braces.serving.protocol.tensor_spec import TensorSpec
+from braces.storage.model import NamedProgram
 from tests.serving.asgi import body, call, entry, run, values, wait_ready
 
 Array = np.ndarray[Any, Any]
@@ -106,6 +110,65 @@ def test_large_requests_are_split_and_small_ones_fill_up() -> None:
 
     run(work())
     assert [len(feed) for feed in model.feeds] == [1, 4, 4, 1, 4]
+
+
+def test_quick_runs_take_place_in_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick_sizes, "QUICK_S", 1.0)
+    spec = TensorSpec("x", FLOAT32, ("n", 1))
+    signature = replace(JOINED, inputs={"x": spec})
+    threads: list[int] = []
+    model = Model(signature)
+
+    def noted(feed: Any) -> Any:
+        threads.append(threading.get_ident())
+        return model.run(feed)
+
+    served = replace(model.served, run=noted, is_steady=True)
+
+    async def work() -> None:
+        batcher = Batcher(served, (1, 2, 4), 0.0, 100)
+        for number in (1.0, 2.0):
+            assert (await batcher.submit(rows(number)))["y"].tolist() == [[2 * number]]
+        many = [batcher.submit(rows(*range(i))) for i in (3, 1, 3, 2, 0, 9)]
+        many[1].cancel()
+        outputs = await asyncio.gather(*many, return_exceptions=True)
+        sizes = [len(out["y"]) for out in outputs if isinstance(out, dict)]
+        assert sizes == [3, 3, 2, 0, 9]
+        assert batcher.waiting == 0
+        failing = [batcher.submit(rows(-1)), batcher.submit(rows(1))]
+        failed, fine = await asyncio.gather(*failing, return_exceptions=True)
+        assert isinstance(failed, br.FeedError)
+        assert isinstance(fine, dict)
+        batcher.close()
+
+    run(work())
+    here = threading.get_ident()
+    assert threads[0] != here
+    assert threads[1] == here
+
+
+def test_slow_and_unsteady_runs_take_place_in_the_thread() -> None:
+    times = QuickSizes()
+    for seconds, is_quick in ((0.0001, True), (0.1, False), (0.00005, True), (0.0001, True)):
+        times.add(4, seconds)
+        assert times.is_quick(4) is is_quick
+    assert not times.is_quick(2)
+    for seconds in (0.00005, 0.1):  # one slow run may be another process
+        times.add(8, seconds)
+    assert times.is_quick(8)
+    times.add(8, 0.1)
+    assert not times.is_quick(8)
+
+
+def test_programs_with_loops_are_not_steady(make: Callable[..., InferenceApp]) -> None:
+    app = make("double")
+    assert app.engine.find("double").is_steady
+    with br.Program() as prog:
+        x = br.data("x", ["n"])
+        y = br.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2.0), (0, x))[1]
+    entry = NamedProgram(prog, ("x",), {"y": y.name})
+    model = br.Model({"predict": entry}, br.Scope(), br.Executor())
+    assert not serve_model(model, "m", "1", "test").is_steady
 
 
 def test_an_empty_batch_runs_alone() -> None:

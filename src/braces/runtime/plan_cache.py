@@ -22,6 +22,7 @@ from braces.runtime.backend.compiled import CompiledPlan
 from braces.runtime.backend.interface import Backend, Runnable
 from braces.runtime.backend.interpreted import InterpretedPlan
 from braces.runtime.backend.plan_by_shape import PlanByShape
+from braces.runtime.compile.executable import Executable
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
 from braces.runtime.devices.device_placement import check_layout
@@ -117,6 +118,11 @@ class PlanCache:
         if not first.plan.answers:
             return first, feeds
         return self._fitted(first, program, scope, feed, feeds, key)
+
+    def count_run(self, code: Executable) -> None:
+        """Count a run that calls code without `ready`."""
+        code.used = self._recent.now()
+        self.counters.runs += 1
 
     def patched(
         self, program: Builder, feed: Any, patch: Any, names: tuple[str, ...], call: str

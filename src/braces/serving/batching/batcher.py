@@ -1,8 +1,9 @@
 """The queue of a model: the next batch gathers while one runs in a thread.
 
-An idle model starts at once, or `wait_s` after the first request. Requests whose client left,
-or whose time is over, are dropped before a run. If a batch fails, each of its requests is run
-alone, so that one invalid request does not spoil the others.
+Runs that are quicker than the hand-over to the thread take place in the event loop. An idle
+model starts at once, or `wait_s` after the first request. Requests whose client left, or whose
+time is over, are dropped before a run. If a batch fails, each of its requests is run alone, so
+that one invalid request does not spoil the others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from braces.serving.batching.joining import (
     split_outputs,
 )
 from braces.serving.batching.model_metrics import ModelMetrics
+from braces.serving.batching.quick_sizes import QuickSizes
 from braces.serving.models.served_model import Arrays, ServedModel, row_count
 from braces.serving.protocol.refusal import RefusalError, busy
 
@@ -69,6 +71,8 @@ class Batcher:
         self.model = model
         self.metrics = ModelMetrics()
         self.sizes: tuple[int, ...] = tuple(sizes) if model.signature.is_joined else ()
+        has_few_types = bool(self.sizes) and not model.signature.free_sizes()
+        self._quick = QuickSizes() if has_few_types and model.is_steady else None
         self._wait_s = wait_s if self.sizes else 0.0
         self._most_waiting = most_waiting
         self._waiting = deque[Waiting]()
@@ -141,9 +145,21 @@ class Batcher:
         self._timer = None
         if self._is_running:
             return
-        if batch := self._take():
+        if not (batch := self._take()):
+            return
+        if self._quick is not None and self._quick.is_quick(self._size(batch)):
+            self._answer(batch, self._outcomes(batch))
+            if self._waiting:  # the loop reads further requests first
+                self._timer = loop.call_soon(self._start, loop)
+        else:
             self._is_running = True
             self._work.put((loop, batch))
+
+    def _size(self, batch: list[Waiting]) -> int:
+        """Return the batch size of a run; 0 if the requests run alone or in parts."""
+        count = sum(item.count for item in batch)
+        is_one_run = batch[0].key is not None and count <= self.sizes[-1]
+        return padded_size(count, self.sizes) if is_one_run else 0
 
     def _take(self) -> list[Waiting]:
         """Remove the requests of the next batch from the queue."""
@@ -172,6 +188,11 @@ class Batcher:
         self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], outcomes: list[Outcome]
     ) -> None:
         self._is_running = False
+        self._answer(batch, outcomes)
+        if self._waiting:
+            self._start(loop)
+
+    def _answer(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
         for item, outcome in zip(batch, outcomes, strict=True):
             if item.done.done():
                 continue
@@ -179,8 +200,6 @@ class Batcher:
                 item.done.set_exception(outcome)
             else:
                 item.done.set_result(outcome)
-        if self._waiting:
-            self._start(loop)
 
     # ---- in the thread -----------------------------------------------------------------------
 
@@ -209,7 +228,10 @@ class Batcher:
                 self.metrics.repeated += 1
                 outcomes = [outcome for item in batch for outcome in self._outcomes([item])]
                 return outcomes
-        self.metrics.count_batch(len(batch), perf_counter() - started)
+        seconds = perf_counter() - started
+        self.metrics.count_batch(len(batch), seconds)
+        if self._quick is not None and (size := self._size(batch)):
+            self._quick.add(size, seconds)
         return outcomes
 
     def _run_joined(self, batch: list[Waiting]) -> list[Arrays]:

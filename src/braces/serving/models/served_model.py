@@ -13,8 +13,10 @@ import numpy as np
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError, ProgramError
+from braces.lower.xla.interruptible_loops import may_be_interruptible
 from braces.passes.analysis.batch_independence import explain_dependence, find_batch_axis
 from braces.passes.cleanup.prune import prune
+from braces.runtime.direct_run import DirectRun
 from braces.serving.protocol.tensor_spec import DATATYPES, Array, TensorSpec
 from braces.storage.model import PREDICT, Model
 
@@ -78,6 +80,8 @@ class ServedModel:
         compile: Compiles for the types of these inputs.
         start: The program that computes the first state of a generation.
         metadata: The metadata of the model, which clients get as `parameters`.
+        is_steady: Whether the time of a run depends on its sizes alone: the program has no
+            loops and branches.
     """
 
     name: str
@@ -88,6 +92,7 @@ class ServedModel:
     compile: Callable[[Arrays], None]
     start: ServedModel | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_steady: bool = False
 
     def describe(self, versions: Sequence[str]) -> dict[str, Any]:
         """Return the metadata of the protocol."""
@@ -131,8 +136,11 @@ def _serve_program(
     entry = model.entry(program)
     fetches = dict(entry.fetches)
     only = next(iter(fetches))
+    direct = DirectRun(model.executor, entry.program, model.scope, fetches)
 
     def run(feed: Arrays) -> Arrays:
+        if not entry.program.updates:
+            return direct(feed, timeout_s)
         results = model.run_program(program, feed, None, timeout_s)
         if isinstance(results, dict):
             return cast("dict[str, Array]", results)
@@ -144,7 +152,9 @@ def _serve_program(
             with suppress(BracesError):  # zeros may be invalid inputs
                 run(feed)  # with a time limit, a loop is compiled once more
 
-    return ServedModel(*origin, signature_of(model, program), run, compile_for)
+    is_steady = not may_be_interruptible(entry.program.definition.main)
+    signature = signature_of(model, program)
+    return ServedModel(*origin, signature, run, compile_for, is_steady=is_steady)
 
 
 def signature_of(model: Model, program: str = PREDICT) -> Signature:
