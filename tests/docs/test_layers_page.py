@@ -33,7 +33,7 @@ def test_the_page_says_what_there_is(layers: Any) -> None:
 
 
 def test_no_name_of_others_comes_twice(layers: Any) -> None:
-    for title, rows in layers.tables():
+    for title, rows in layers.sections():
         names = [name for row in rows for name in row.theirs]
         assert len(names) == len(set(names)), title
 

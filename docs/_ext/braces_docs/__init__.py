@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect all parts with Sphinx; a change of one of them builds all pages again."""
+    from braces.hints.table_files import FOLDER
     from braces_docs import (
         aliases,
         docstrings,
@@ -21,11 +22,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
         reference,
         sidebar,
     )
-    from layers import LIST
 
     for part in (reference, files, sidebar, docstrings, names, notebooks, aliases):
         part.setup(app)
-    inputs = [*sorted(Path(__file__).parent.iterdir()), LIST]
+    inputs = [*sorted(Path(__file__).parent.iterdir()), FOLDER / "classes.txt"]
     content = b"".join(file.read_bytes() for file in inputs if file.is_file())
     app.add_config_value("braces_docs", hashlib.sha256(content).hexdigest(), "env")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -14,12 +13,6 @@ from braces.fitting.training import TrainingStep, TrainingSteps
 from braces.hints.objects import Hinted
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
-
-_HINTS = {
-    **dict.fromkeys(("loss", "losses"), 'run.history["loss"]'),
-    **dict.fromkeys(("keys", "values", "items"), "run.history"),
-    "optimizer": "br.optimizer.adam(1e-3).minimize(loss) in the program",
-}
 
 
 class Calls(Protocol):
@@ -69,10 +62,6 @@ class Fit(Hinted):
             steps.options.steps,
             steps.options.checks,
         )
-
-    @staticmethod
-    def _attribute_hints() -> Mapping[str, str]:
-        return _HINTS
 
     @property
     def step(self) -> int:

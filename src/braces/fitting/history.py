@@ -14,21 +14,6 @@ from braces.notebook import escape_html
 
 _COUNTS = ("epoch", "step")
 _SHOWN_ROWS, _SPARK_WIDTH = 12, 40
-_HINTS = {
-    "accuracy": 'history["accuracy"]',
-    "best": 'min(history["val_loss"]), or br.Best(path, "val_loss") as a callback',
-    "epoch": 'history["epoch"]',
-    "epochs": 'history["epoch"], or len(history)',
-    "history": 'history["loss"] for one measurement, or history.rows',
-    "items": "history.names and history[name], or history.rows",
-    "keys": "history.names",
-    "last": "history[-1]",
-    "loss": 'history["loss"]',
-    "plot": "history.svg(), or the history as the last line of a notebook cell",
-    "to_dataframe": "pandas.DataFrame(history.rows)",
-    "to_pandas": "pandas.DataFrame(history.rows)",
-    "values": "history.rows",
-}
 
 
 @dataclass(eq=False)
@@ -92,10 +77,6 @@ class History(Hinted):
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
-
-    @staticmethod
-    def _attribute_hints() -> Mapping[str, str]:
-        return _HINTS
 
     def spark(self, name: str) -> str:
         """Return the curve of a measurement as one line of text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,14 @@ from braces.storage.model import Model
 HABITS = {kind: hints for kind, hints in objects().items() if kind != "Var"}
 
 
-@pytest.fixture
-def things(tmp_path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("model")
     with br.Program() as program:
         out = br.tanh(br.data("x", [2]))
     scope = br.Scope()
-    br.save_model(tmp_path / "m", program, scope, feeds=["x"], fetches=[out])
-    model = br.load_model(tmp_path / "m")
+    br.save_model(folder / "m", program, scope, feeds=["x"], fetches=[out])
+    model = br.load_model(folder / "m")
     assert isinstance(model, Model)
     with br.Program() as trained:
         w = br.parameter("w", [], init=1.0)
@@ -30,13 +30,19 @@ def things(tmp_path: Path) -> dict[str, Any]:
         rnn, loop = br.create_rnn(steps=2), br.create_while()
         with rnn.stepnet() as net:
             net.add_output(br.constant(1.0))
+    with br.Program():
+        metric = br.metrics.mean(br.data("m", ["n"]))
     batches = [{"x": [1.0]}]
+    run = br.fit(trained, batches, quiet=True)
     return {
         "Program": program,
         "Scope": scope,
         "Executor": br.Executor(),
         "Model": model,
-        "Fit": br.fit(trained, batches, quiet=True),
+        "Fit": run,
+        "History": run.history,
+        "Stats": run.exe.stats,
+        "Metric": metric,
         "TrainingSteps": br.training(trained, batches),
         "Optimizer": sgd,
         "Distribution": br.distributions.Normal(0.0, 1.0),

@@ -26,14 +26,6 @@ from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
 
 Sums = Mapping[str, Var]
-_READ = "exe.run(prog, scope, feed={...}, fetch=metric.value), or br.fit(metrics={...})"
-_UPDATE = "exe.run(prog, scope, feed={...}): each run updates the sums"
-_RESET = "metric.reset(scope)"
-_HINTS = {
-    **dict.fromkeys(("compute", "eval", "item", "numpy", "read", "result", "values"), _READ),
-    **dict.fromkeys(("add", "forward", "update", "update_state"), _UPDATE),
-    **dict.fromkeys(("clear", "reset_state", "reset_states"), _RESET),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,10 +47,6 @@ class Metric(Hinted, TextView):
     def __repr__(self) -> str:
         names = f"value `{self.value.name}`, batch `{self.batch.name}`"
         return f"<Metric {self.name}: {self.value.type}, {names}>"
-
-    @staticmethod
-    def _attribute_hints() -> Mapping[str, str]:
-        return _HINTS
 
     @with_user_line
     def reset(self, scope: Scope) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from braces.hints.objects import Hinted
@@ -11,13 +10,6 @@ from braces.report import count_text
 
 MAX_LISTED = 1000
 """The number of compilations that are listed, the latest ones."""
-_HINTS = {
-    **dict.fromkeys(
-        ("compiled", "compiles", "num_compiles", "recompiles"), "stats.compilations"
-    ),
-    **dict.fromkeys(("cache_hits", "hits"), "stats.reads"),
-    **dict.fromkeys(("compile_s", "compile_time", "time"), "stats.seconds"),
-}
 
 
 @dataclass(frozen=True)
@@ -76,10 +68,6 @@ class Stats(Hinted):
     seconds: float = 0.0
     repeats: int = 0
     listed: tuple[Compilation, ...] = ()
-
-    @staticmethod
-    def _attribute_hints() -> Mapping[str, str]:
-        return _HINTS
 
     @property
     def summary(self) -> str:
