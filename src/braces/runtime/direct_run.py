@@ -117,7 +117,7 @@ class DirectRun:
     def _learn(self, feed: Mapping[str, Any]) -> None:
         """Remember the code of a run, if its call is a whole run."""
         names = tuple(self._fetches.values())
-        plan, feeds = self._plans.ready(self._program, self._scope, feed, names, False)
+        plan, feeds = self._plans.ready(self._program, self._scope, feed, names, ())
         if not isinstance(plan, CompiledPlan) or (code := _whole_run(plan)) is None:
             return
         if len(feed) != plan.fed or any(feed.get(n) is not x for n, x in feeds.items()):
@@ -133,7 +133,7 @@ class DirectRun:
 
 def _whole_run(plan: CompiledPlan) -> Executable | None:
     """Return the code of the last run, if its call is a whole run."""
-    if plan.takes_turns or plan.asks or plan.narrow or plan.check_nan or plan.placed:
+    if plan.takes_turns or plan.asks or plan.narrow or plan.checks or plan.placed:
         return None
     if not plan.steady or plan.latest is None:
         return None
