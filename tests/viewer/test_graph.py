@@ -144,18 +144,21 @@ def test_a_block_is_called_by_its_name_and_its_values_by_what_they_become(
     assert all(f"⇒ {name}" in said for name in program.updates)
 
 
-def test_gradients_and_optimizer_are_parts_after_the_forward_part(elk_in: Path | None) -> None:
+def test_metrics_gradients_and_optimizer_are_parts_of_their_own(
+    elk_in: Path | None,
+) -> None:
     with br.Program() as program:
         y = br.dropout(br.fc(br.data("x", ["n", 4]), 3, name="out"), 0.5)
+        br.metrics.mean(y, name="average")
         br.optimizer.adam().minimize(br.mean(y * y))
     found = layout(program, ["b0"], elk_in=elk_in)
     closed = check(found)
     parts = [id_ for id_ in closed["b0"]["inner"] if id_.startswith("p0.")]
-    assert parts == ["p0.gradient", "p0.optimizer", "p0.update"]
+    assert parts == ["p0.metrics", "p0.gradient", "p0.optimizer", "p0.update"]
     main = program.block(0).ops
     drawn = [int(id_[3:]) for id_ in closed if id_.startswith("o0.")]
     assert [main[index].name for index in drawn] == [
-        "matmul_0", "out", "dropout_0", "multiply_0", "mean_0"
+        "matmul_0", "out", "dropout_0", "multiply_1", "mean_0"
     ]  # fmt: skip
     assert not any(id_.startswith("v0.adam/") for id_ in closed)
     opened = check(layout(program, ["b0", *parts], elk_in=elk_in))

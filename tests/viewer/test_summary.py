@@ -162,3 +162,49 @@ def test_operations_with_too_many_symbols_are_unknown_and_the_table_still_prints
     found = prog.summary()
     assert len(found.rows) > 70
     assert str(found)
+
+
+def classifier():
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 8]), br.data("y", ["n"], dtype="int32")
+        logits = br.fc(br.fc(x, 4, act="relu", name="hidden"), 3, name="out")
+        br.metrics.accuracy(logits, y, name="accuracy")
+        br.metrics.f1(br.argmax(logits, axis=-1), y, name="f1")
+        words = [br.data(name, ["n", "t"], dtype="int32") for name in ("a", "b")]
+        br.metrics.edit_distance(*words, name="edits")
+        br.optimizer.adam(0.1).minimize(br.softmax_cross_entropy(logits, y))
+    return prog
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_each_metric_is_one_row(stored):
+    prog = classifier()
+    prog = br.Program.from_bytes(prog.to_bytes()) if stored else prog
+    summary = prog.summary(sizes={"n": 5, "t": 4})
+    metrics = [row for row in summary.rows if row.type == "metric"]
+    assert [row.name for row in metrics] == ["accuracy", "f1", "edits"]
+    assert [str(row.outputs[0]) for row in metrics] == ["f64[]"] * 3
+    assert all(row.operations > 0 for row in metrics)
+    others = [row.name for row in summary.rows if row.type != "metric"]
+    assert others[:3] == ["hidden", "hidden", "out"]
+    assert others[3:] == ["softmax_cross_entropy_0", "mean_0"]
+    assert summary.operations == sum(row.operations for row in summary.rows)
+
+
+def test_a_metric_on_the_line_of_its_layer_keeps_the_layer():
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 8]), br.data("y", ["n"], dtype="int32")
+        br.metrics.accuracy(br.fc(x, 3, name="out"), y, name="accuracy")
+    rows = prog.summary().rows
+    assert [(row.name, row.parameters) for row in rows] == [("out", 27), ("accuracy", 0)]
+    with br.Program() as two:
+        x = br.data("x", ["n"])
+        _ = [br.metrics.mean(x * k, name=f"m{k}") for k in (2, 3)]
+    assert [row.name for row in two.summary().rows] == ["m2", "m3"]
+
+
+def test_views_of_a_program_fold_its_metrics():
+    text = classifier()._repr_html_()
+    folded = text.index("metrics –")
+    assert text.index("<summary>metrics – ") < text.index("accumulate(")
+    assert "accumulate(" not in text[:folded]

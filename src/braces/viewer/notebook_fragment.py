@@ -15,9 +15,15 @@ from braces.notebook import (
     shorten_text,
     text_row,
 )
-from braces.passes.analysis.phases import FORWARD, PHASES, phases
+from braces.passes.analysis.phases import FORWARD, PHASES
 from braces.report import count_text
-from braces.viewer.payload import defaults_in, size_summary, source_line
+from braces.viewer.payload import (
+    METRICS,
+    defaults_in,
+    phases_and_metrics,
+    size_summary,
+    source_line,
+)
 from braces.viewer.value_text import plain_attrs
 
 
@@ -32,16 +38,16 @@ def block_fragment(label: str, body: Body) -> str:
 
 
 def _main(program: Builder) -> Iterator[Piece]:
-    """Yield the forward part, and folded boxes of states, gradients, optimizer and updates."""
+    """Yield the forward part, and boxes of states, metrics, gradients, optimizer, updates."""
     definition = program.definition
-    main, phase_of = definition.main, phases(definition)
+    main, phase_of = definition.main, phases_and_metrics(definition)
     yield text_row(f"program: {size_summary(program)}")
     for kind in (DATA, PARAMETER, STATE):
         infos = [info for info in main.vars.values() if info.kind == kind]
         rows = [text_row(f"{kind} {info.name}: {info.shown_type}") for info in infos]
         is_long = kind == STATE or len(rows) > OPEN_UP_TO
         yield from _folded(count_text(len(rows), kind), rows) if is_long else rows
-    for phase in PHASES:
+    for phase in (FORWARD, METRICS, *PHASES[1:]):
         ops = [op for op in main.ops if phase_of[op.name] == phase]
         rows = (piece for op in ops for piece in _op(op, main.vars))
         title = f"{phase} – {count_text(len(ops), 'operator')}"

@@ -5,7 +5,7 @@ payload   := title, facts, programs: [{name, block, updates: [[persistable, valu
 block     := params, results, vars: name -> [type, kind, trainable], ops: op*,
              m: variable -> mark
 op        := t: type, n: name, k: kind, m: mark of a comparison or search,
-             p: phase of an operator of the main block that is not forward,
+             p: phase of an operator of the main block that is not forward, or `metrics`,
              i: slots, o: slots, s: source,
              a: attributes, d: names of those that have their default value,
              b: [[label, number of the block]…]
@@ -25,6 +25,7 @@ from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, VALUE, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.notebook import line_text
+from braces.passes.analysis.metric_parts import metric_parts
 from braces.passes.analysis.phases import FORWARD, phases
 from braces.report import count_text
 from braces.viewer.value_text import attribute_text, plain_attrs
@@ -32,6 +33,8 @@ from braces.viewer.value_text import attribute_text, plain_attrs
 Marks: TypeAlias = "Mapping[tuple[str, str], str]"
 """The mark of an operator or variable, as `added`, by the path of its block and its name."""
 NO_MARKS: Marks = {}
+METRICS = "metrics"
+"""The part of a page that has the operators of all metrics."""
 
 
 def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, Any]:
@@ -54,10 +57,17 @@ def payload(program: Builder, title: str, marks: Marks = NO_MARKS) -> dict[str, 
 
 def _add_phases(block: Any, definition: ProgramDef) -> None:
     """Add the phases of operators after the forward part, which the page folds."""
-    phase_of = phases(definition)
+    phase_of = phases_and_metrics(definition)
     for op in block["ops"]:
         if phase_of[op["n"]] != FORWARD:
             op["p"] = phase_of[op["n"]]
+
+
+def phases_and_metrics(definition: ProgramDef) -> dict[str, str]:
+    """Return the phase of each operator of the main block by name; `METRICS` for metrics."""
+    main = definition.main
+    parts = metric_parts(main.ops, main.vars, main.results)
+    return {**phases(definition), **dict.fromkeys(parts, METRICS)}
 
 
 def pair_payload(

@@ -1,4 +1,4 @@
-"""The rows of a summary: operators grouped by the layers whose parameters they read."""
+"""The rows of a summary: operators grouped by metric, or by layer of the parameters read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from braces.ir.records import BLOCK, PARAMETER, Body, Op, ProgramDef, VarInfo
 from braces.ir.views import BlockView, LoopView, view_of
 from braces.ir.walk import resolve_body
 from braces.passes.analysis.cost import ProgramCost, trip_count_of
+from braces.passes.analysis.metric_parts import metric_parts
 from braces.report import count_text
 
 _MOST_TYPES = 3
@@ -23,13 +24,13 @@ Infos: TypeAlias = ChainMap[str, VarInfo]
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A layer, an operator, or a block of a summary.
+    """A layer, a metric, an operator, or a block of a summary.
 
     Attributes:
-        path: The path of its operator; of the last one for a layer.
+        path: The path of its operator; of the last one for a layer or a metric.
         name: Its name within the enclosing block.
         depth: The number of enclosing blocks.
-        type: The types of its operators; for a loop with the trip count.
+        type: The types of its operators; for a loop with the trip count; `metric` for a metric.
         outputs: The types of its outputs.
         parameters: The number of elements of its parameters; each counts at its first use.
         bytes: The bytes of these parameters.
@@ -94,19 +95,21 @@ def number_text(count: Size | None, unit: str = "") -> str:
 
 @dataclass
 class _Group:
-    """Operators of one layer, or a single operator.
+    """Operators of one layer or metric, or a single operator.
 
     Attributes:
-        layer: The name of the layer; empty for an operator without parameters.
+        layer: The name of the layer or metric; empty for an operator without parameters.
         ops: The operators in program order.
         bound: The names that they bind.
         prepares: Whether they only transform parameters so far.
+        is_metric: Whether they are those of a metric.
     """
 
     layer: str
     ops: list[Op] = field(default_factory=list[Op])
     bound: set[str] = field(default_factory=set[str])
     prepares: bool = True
+    is_metric: bool = False
 
     def takes(self, op: Op, prepares: bool) -> bool:
         """Return whether an operator that reads parameters of this layer belongs to it."""
@@ -126,11 +129,22 @@ def _layer_of(name: str) -> str:
     return f"{start}{slash}{stem}"
 
 
-def _groups_of(ops: Sequence[Op], infos: Infos) -> list[_Group]:
-    """Group operators by the layer whose parameters they read, in the order of their first."""
+def _groups_of(ops: Sequence[Op], infos: Infos, results: Iterable[str]) -> list[_Group]:
+    """Group operators by metric, or by the layer whose parameters they read.
+
+    Groups are in the order of their first operators.
+    """
     groups, open_groups = list[_Group](), dict[str, _Group]()
+    metrics = metric_parts(ops, infos, results)
+    of_metrics = dict[str, _Group]()
     owners = {n: _layer_of(n) for op in ops for n in op.reads() if _is_parameter(infos, n)}
     for op in ops:
+        if metric := metrics.get(op.name):
+            if metric not in of_metrics:
+                of_metrics[metric] = _Group(metric, is_metric=True)
+                groups.append(of_metrics[metric])
+            of_metrics[metric].add(op, False)
+            continue
         reads = list(op.reads())
         layers = [owners[name] for name in reads if name in owners]
         layer = layers[0] if layers and not op.bodies() else ""
@@ -197,10 +211,10 @@ class _RowReader:
     def block(self, body: Body, around: _Surroundings) -> Iterator[SummaryRow]:
         """Yield the rows of a block."""
         read = around.read.union(*(op.reads() for op in body.ops))
-        for group in _groups_of(body.ops, around.infos):
+        for group in _groups_of(body.ops, around.infos, around.read):
             last = group.ops[-1]
             outputs = _outputs(last, around.infos, read)
-            if last.bodies():
+            if last.bodies() and not group.is_metric:
                 yield from self._nested(last, around, read, outputs)
             elif any(op.inputs for op in group.ops):
                 yield self._layer(group, around, outputs)
@@ -210,6 +224,7 @@ class _RowReader:
     ) -> SummaryRow:
         types = list(dict.fromkeys(op.type for op in group.ops))
         shown = " + ".join(types[:_MOST_TYPES]) + (" + …" if types[_MOST_TYPES:] else "")
+        shown = "metric" if group.is_metric else shown
         paths = [around.path_of(op) for op in group.ops]
         names = (name for op in group.ops for name in op.reads())
         return SummaryRow(

@@ -32,7 +32,7 @@ function partsOf(id, from, to, many = MANY) {
   return parts;
 }
 
-const PHASES = ["gradient", "optimizer", "update"]; // of a main block, each a part that is closed at first
+const PHASES = ["metrics", "gradient", "optimizer", "update"]; // of a main block, each a part that is closed at first
 
 function phased(number, phase) {
   // The operators of a phase of a block, each {op, index}; the forward part is the phase "".
