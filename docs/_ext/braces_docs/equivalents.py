@@ -1,11 +1,18 @@
-"""Names of other libraries for a function: `PyTorch: nn.Linear · Keras: Dense`."""
+"""Names of other libraries for a function: `PyTorch: nn.Linear · Keras: Dense`.
+
+Those of layers, losses, metrics and optimizers are in the package `hints`, all others in
+`others.txt`: `name = PyTorch's | Keras's`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from braces.hints.classes import sections
 
+OTHERS = Path(__file__).with_name("others.txt")
 LIBRARIES = {"torch": "PyTorch", "keras": "Keras"}
 
 
@@ -20,7 +27,19 @@ def equivalents() -> dict[str, dict[str, list[str]]]:
                 for name in row.ours_of(their):
                     names = found.setdefault(name, {}).setdefault(LIBRARIES[package], [])
                     names.append(f"{short}.{their}")
+    for name, *theirs in others():
+        for library, their in zip(LIBRARIES.values(), theirs, strict=True):
+            if their:
+                found.setdefault(name, {}).setdefault(library, []).append(their)
     return found
+
+
+def others() -> Iterator[tuple[str, str, str]]:
+    """The lines of `others.txt`: a name of `br`, PyTorch's name and Keras's name."""
+    for line in OTHERS.read_text(encoding="utf-8").splitlines():
+        name, _, theirs = line.partition(" = ")
+        torch, _, keras = theirs.partition("|")
+        yield name, torch.strip(), keras.strip()
 
 
 def line(name: str) -> str:

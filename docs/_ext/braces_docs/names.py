@@ -9,6 +9,7 @@ from docutils import nodes
 from sphinx import addnodes
 
 from braces_docs.files import SITE
+from braces_docs.reference import result_classes
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -47,11 +48,16 @@ def inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
 
 
 def shorten_names(app: Sphinx, doctree: nodes.document) -> None:
-    """Write `br.` in place of `braces.` in the headings of the reference."""
+    """Write `br.` in place of `braces.` in headings, and no module of classes of results."""
     del app
+    internal = {
+        name.rpartition(".")[0].removeprefix("braces.") + "." for name in result_classes()
+    }
     for node in doctree.findall(addnodes.desc_addname):
         text = node.astext()
-        if text.startswith("braces."):
+        if text in internal:
+            node.children = []
+        elif text.startswith("braces."):
             node.children = [nodes.Text(text.replace("braces.", "br.", 1))]
 
 

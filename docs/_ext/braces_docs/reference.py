@@ -17,6 +17,7 @@ from braces_docs import command_line
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+RESULTS = "Classes of results. Functions return them; they have no name in ``br``."
 TABLE = Path(__file__).with_suffix(".txt")
 FOLDER = "reference"
 INHERITED = ("Program", "Executor", "Scope", "Model", "Batches")
@@ -49,12 +50,14 @@ class Page:
         title: Its heading.
         intro: Its first paragraphs.
         names: The names of `br` that it documents.
+        results: Classes of results that have no name in `br`: `fitting.fit_run.Fit`.
     """
 
     file: str
     title: str
     intro: tuple[str, ...]
     names: tuple[str, ...]
+    results: tuple[str, ...]
 
 
 def pages() -> list[Page]:
@@ -66,8 +69,10 @@ def pages() -> list[Page]:
 def _page(lines: list[str]) -> Page:
     file, _, title = lines[0].removeprefix("# ").partition(": ")
     intro = tuple(line.removeprefix("> ") for line in lines if line.startswith(">"))
-    words = (word for line in lines[1:] if not line.startswith(">") for word in line.split())
-    return Page(file, title, intro, tuple(name for word in words for name in _expanded(word)))
+    words = (word for line in lines[1:] if line[0] not in ">+" for word in line.split())
+    results = (word for line in lines if line[0] == "+" for word in line.split()[1:])
+    names = (name for word in words for name in _expanded(word))
+    return Page(file, title, intro, tuple(names), tuple(results))
 
 
 def _expanded(word: str) -> Iterator[str]:
@@ -107,7 +112,33 @@ def text(page: Page) -> str:
     """The source of a page."""
     intro = [line for part in page.intro for line in (markdown_code(part), "")]
     head = [page.title, "=" * len(page.title), "", *intro]
-    return "\n".join([*head, *(line for name in page.names for line in directive(name))])
+    lines = [*head, *(line for name in page.names for line in directive(name))]
+    return "\n".join([*lines, *result_lines(page)])
+
+
+def result_lines(page: Page) -> list[str]:
+    """The section of the classes of results."""
+    if not page.results:
+        return []
+    head = ["Results", "-------", "", RESULTS, ""]
+    parts = (
+        [f".. autoclass:: braces.{name}", "   :members:", "   :inherited-members: tuple", ""]
+        for name in page.results
+    )
+    return [*head, *(line for part in parts for line in part)]
+
+
+def result_classes() -> set[str]:
+    """The full names of all classes of results."""
+    return {f"braces.{name}" for page in pages() for name in page.results}
+
+
+def hide_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: Any, returned: Any
+) -> tuple[str, str] | None:
+    """Leave out the signature of classes of results: users do not create them."""
+    del app, obj, options, signature, returned
+    return ("", "") if what == "class" and name in result_classes() else None
 
 
 def markdown_code(line: str) -> str:
@@ -120,7 +151,9 @@ def index() -> str:
     intro = "The functions and classes of ``braces``, by subject."
     lines = ["Reference", "=========", "", intro, ""]
     for page in pages():
-        names = " · ".join(f":py:obj:`{name} <braces.{name}>`" for name in page.names)
+        shown = {name: name for name in page.names}
+        shown |= {name: name.rpartition(".")[2] for name in page.results}
+        names = " · ".join(f":py:obj:`{s} <braces.{name}>`" for name, s in shown.items())
         lines += [f":doc:`{page.title} <{page.file}>`", f"   {names}", ""]
     lines += [
         f":doc:`{command_line.TITLE} <{command_line.FILE}>`",
@@ -166,4 +199,5 @@ def add_aliases(app: Sphinx, env: Any) -> None:
 def setup(app: Sphinx) -> None:
     """Write the pages before the build."""
     app.connect("builder-inited", write)
+    app.connect("autodoc-process-signature", hide_signature)
     app.connect("env-updated", add_aliases)

@@ -43,6 +43,14 @@ class Var(Arithmetic, NumPyDispatch, TextView):
         program: The program of the variable.
         table: The block that binds it.
         name: Unique in that block.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["n", 4])
+        ...     y = x[:, :2] @ br.parameter("w", [2, 3])
+        >>> y.type, y.shape, y.dtype
+        (f32[n,3], (n, 3), dtype('float32'))
     """
 
     __slots__ = ("__weakref__", "name", "program", "table")

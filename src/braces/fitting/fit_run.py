@@ -47,6 +47,17 @@ class Fit(Hinted):
         exe: The executor.
         history: A row of measurements for each epoch.
         resumed: The step of the checkpoint that was restored; `None` without one.
+
+    Example:
+        >>> import numpy as np, braces as br
+        >>> with br.Program() as prog:
+        ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
+        ...     out = br.fc(x, 1, name="out")
+        ...     _ = br.optimizer.sgd(0.1).minimize(br.squared_error(out, y))
+        >>> rows = np.eye(2, dtype="float32")
+        >>> run = br.fit(prog, [{"x": rows, "y": rows[:, :1]}], epochs=3, quiet=True)
+        >>> run.step, run.history.names, run.scope["out.w"].shape
+        (3, ['loss'], (2, 1))
     """
 
     def __init__(self, steps: TrainingSteps, measures: Measures, validation: Any) -> None:

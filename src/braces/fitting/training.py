@@ -145,6 +145,15 @@ class TrainingSteps(Hinted, TextView):
         exe: The executor.
         position: The position of the next step.
         resumed: The step of the checkpoint that was restored; `None` without one.
+
+    Example:
+        >>> import numpy as np, braces as br
+        >>> with br.Program() as prog:
+        ...     out = br.fc(br.data("x", ["n", 2]), 1)
+        ...     _ = br.optimizer.sgd(0.1).minimize(br.mean(out * out))
+        >>> steps = br.training(prog, [{"x": np.eye(2, dtype="float32")}], epochs=2)
+        >>> [(step.number, step.epoch, step.last) for step in steps]
+        [(1, 1, True), (2, 2, True)]
     """
 
     _internal = ("data_names", "feeds", "is_counted", "record", "save_at_end", "tally", "wait")

@@ -26,6 +26,13 @@ class Block:
     Attributes:
         desc: The content as an immutable record.
         parent: The enclosing block; `None` for a main block.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.tanh(br.data("x", ["n"])) + 1.0
+        >>> [op.type for op in prog.block(0).ops]
+        ['tanh', 'constant', 'add']
     """
 
     def __init__(self, desc: Any, parent: Block | None = None) -> None:

@@ -390,6 +390,13 @@ def parse(source: str) -> Program:
     Raises:
         ParseError: If the text is not a program; the message shows line, column, and a caret.
         VerifyError: If the program is not well formed.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.tanh(br.data("x", ["n"]))
+        >>> br.fingerprint(br.parse(str(prog))) == br.fingerprint(prog)
+        True
     """
     return _build_verified(parse_program(source), None)
 

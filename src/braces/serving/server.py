@@ -244,6 +244,18 @@ class InferenceServer:
     Attributes:
         app: The application.
         url: The address of the server.
+
+    Example:
+        >>> import braces as br, tempfile, urllib.request
+        >>> with br.Program() as prog:
+        ...     y = br.data("x", ["n", 2]) * 2.0
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     br.save_model(folder + "/m.model", prog, br.Scope(), ["x"], {"y": y})
+        ...     with br.serve(folder + "/m.model", port=0) as server:
+        ...         address = server.wait_ready().url + "/v2/health/ready"
+        ...         with urllib.request.urlopen(address) as response:
+        ...             print(response.status)
+        200
     """
 
     def __init__(self, app: InferenceApp, listener: socket.socket) -> None:

@@ -67,6 +67,17 @@ class CheckpointInfo:
         step: The step after which it was written.
         data_position: The position in the data, as saved.
         missing: Initialized variables of the scope that the checkpoint does not have.
+
+    Example:
+        >>> import braces as br, numpy as np, tempfile
+        >>> scope = br.Scope()
+        >>> scope.update({"w": np.ones(2)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with br.Checkpoint(folder) as checkpoint:
+        ...         checkpoint.save(scope, step=7, data_position=[3, 1])
+        ...     info = br.Checkpoint(folder).restore(br.Scope())
+        >>> info.step, info.data_position
+        (7, [3, 1])
     """
 
     step: int

@@ -57,6 +57,18 @@ class Model(ProgramHolder, Hinted):
         programs: The programs by name: `predict`, and if present `train` with its `startup`.
         metadata: The metadata of the file, such as names of classes: JSON data without effect
             on runs. It may be from strangers: treat it as text.
+
+    Example:
+        >>> import braces as br, tempfile
+        >>> with br.Program() as prog:
+        ...     y = br.data("x", ["n", 2]) * br.parameter("w", [2], init=3.0)
+        >>> scope = br.Executor().init(prog)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = folder + "/m.model"
+        ...     br.save_model(path, prog, scope, ["x"], [y], metadata={"license": "MIT"})
+        ...     model = br.load_model(path)
+        >>> model.feeds, model.metadata, model.run(x=[[1.0, 2.0]]).tolist()
+        (('x',), {'license': 'MIT'}, [[3.0, 6.0]])
     """
 
     _internal = ("entry",)

@@ -251,6 +251,16 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
         FileFormatError: If the file is damaged, truncated, of a newer format, or not a model.
         VerifyError: If a stored program is not well formed.
         OSError: If the file does not exist, or it cannot be read.
+
+    Example:
+        >>> import braces as br, tempfile
+        >>> with br.Program() as prog:
+        ...     y = br.data("x", ["n"]) + 1.0
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     br.save_model(folder + "/m.model", prog, br.Scope(), ["x"], {"y": y})
+        ...     model = br.load_model(folder + "/m.model")
+        >>> model.run(x=[1.0, 2.0])
+        {'y': array([2., 3.], dtype=float32)}
     """
     executor, scope = Executor(mode, device), Scope()
     with open_tensors(path) as file:

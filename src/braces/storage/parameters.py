@@ -92,6 +92,16 @@ def load_parameters(
             `strict`, does not match the scope.
         UnknownNameError: If the file has no variable of a name in `names`.
         OSError: If the file does not exist, or it cannot be read.
+
+    Example:
+        >>> import braces as br, numpy as np, tempfile
+        >>> trained, scope = br.Scope(), br.Scope()
+        >>> trained.update({"w": np.ones(2), "b": np.zeros(1)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     br.save_parameters(trained, folder + "/p.safetensors")
+        ...     _ = br.load_parameters(scope, folder + "/p.safetensors", ["w"])
+        >>> scope.names(), scope["w"].tolist()
+        (['w'], [1.0, 1.0])
     """
     check_scope("load_parameters(scope, path)", scope)
     with open_tensors(path) as file:

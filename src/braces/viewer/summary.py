@@ -44,6 +44,14 @@ class ProgramSummary:
         run_operations: The operations of a run with its gradients and updates.
         peak_bytes: The peak memory of a run, in bytes; an estimate.
         folded: The number of rows that are deeper than `depth`.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.fc(br.data("x", ["n", 4]), 2, name="out")
+        >>> summary = prog.summary(sizes={"n": 1})
+        >>> summary.parameters, summary.bytes, [row.name for row in summary.rows]
+        (10, 40, ['out'])
     """
 
     rows: tuple[SummaryRow, ...]

@@ -37,6 +37,19 @@ class Metric(Hinted, TextView):
         value: The value over all batches, including this run; to be fetched.
         batch: The value of this run only.
         states: The accumulated sums.
+
+    Example:
+        >>> import numpy as np, braces as br
+        >>> with br.Program() as prog:
+        ...     scores, label = br.data("s", ["n", 2]), br.data("label", ["n"], dtype="int32")
+        ...     accuracy = br.metrics.accuracy(scores, label)
+        >>> exe = br.Executor()
+        >>> scope = exe.init(prog)
+        >>> feed = {"s": np.eye(2, dtype="float32"), "label": np.zeros(2, "int32")}
+        >>> for _ in range(3):
+        ...     [value] = exe.run(prog, scope, feed, fetch=[accuracy.value])
+        >>> float(value)
+        0.5
     """
 
     name: str

@@ -21,6 +21,12 @@ class Batches(Hinted, TextView, ABC):
     Attributes:
         names: The keys of a batch; `None` if batches are tuples.
         rows: The number of rows of an epoch; `None` if it is unknown.
+
+    Example:
+        >>> import numpy as np, braces as br
+        >>> data = br.batches({"x": np.arange(5.0), "y": np.arange(5)}, 2)
+        >>> len(data), [len(batch["x"]) for batch in data]
+        (3, [2, 2, 1])
     """
 
     names: tuple[str, ...] | None

@@ -243,6 +243,14 @@ def jvp(
     Raises:
         GradientError: If the numbers or types of variables and tangents differ, or the dtype of
             a variable is not a float dtype.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [2])
+        ...     [tangent] = br.jvp([x**2], [x], [br.ones([2])])
+        >>> br.Executor().run(prog, br.Scope(), {"x": [1.0, 3.0]}, [tangent])
+        [array([2., 6.], dtype=float32)]
     """
     return build_jvp(as_list(targets), as_list(inputs), as_list(tangents))
 

@@ -297,6 +297,14 @@ def gradients(
     Raises:
         GradientError: If the dtype of a target or input is not a float dtype, or the numbers or
             types of target gradients differ.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [3])
+        ...     [x_grad] = br.gradients(br.sum(x**2), [x])
+        >>> br.Executor().run(prog, br.Scope(), {"x": [1.0, 2.0, 3.0]}, [x_grad])
+        [array([2., 4., 6.], dtype=float32)]
     """
     target_list = as_list(targets)
     cotangents = (
@@ -390,6 +398,14 @@ def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> d
 
     Raises:
         GradientError: If the loss is not a float scalar.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("w", [2], init=3.0)
+        ...     pairs = br.append_backward(br.sum(w**2))
+        >>> pairs
+        {<Var w: f32[2]>: <Var multiply_1: f32[2]>}
     """
     (loss,) = differentiable_vars([loss])
     if loss.shape:

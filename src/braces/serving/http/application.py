@@ -29,6 +29,17 @@ class InferenceApp:
 
     Attributes:
         engine: The models with their queues.
+
+    Example:
+        >>> import braces as br, tempfile
+        >>> with br.Program() as prog:
+        ...     y = br.data("x", ["n", 2]) * 2.0
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     br.save_model(folder + "/m.model", prog, br.Scope(), ["x"], {"y": y})
+        ...     app = br.create_inference_app({"double": folder + "/m.model"})
+        >>> app.engine.find("double").signature.rows
+        'n'
+        >>> app.close()
     """
 
     def __init__(self, repository: Repository, settings: ServingSettings) -> None:

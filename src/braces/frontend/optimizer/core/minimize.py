@@ -34,6 +34,17 @@ class Optimizer(RecordedCall, Hinted, TextView):
     Attributes:
         parts: The transformations, in the order in which gradients pass through them.
         scaling: The loss scaling, if any.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     loss = br.mean(br.square(br.parameter("w", [2], init=1.0)))
+        ...     _ = br.optimizer.sgd(0.25).minimize(loss)
+        >>> exe = br.Executor()
+        >>> scope = exe.init(prog)
+        >>> _ = exe.run(prog, scope)
+        >>> scope["w"].tolist()
+        [0.75, 0.75]
     """
 
     parts: tuple[Transform, ...]
