@@ -136,7 +136,7 @@ class TrainingOptions:
 class TrainingSteps(Hinted, TextView):
     """The steps of a training; returned by `br.training`.
 
-    Each `for` loop continues after the last completed step. `next(iter(steps))` runs one step.
+    A `for` loop continues after the last completed step. `next(iter(steps))` runs one step.
 
     Attributes:
         program: The program.
@@ -149,11 +149,10 @@ class TrainingSteps(Hinted, TextView):
     Example:
         >>> import numpy as np, braces as br
         >>> with br.Program() as prog:
-        ...     out = br.fc(br.data("x", ["n", 2]), 1)
-        ...     _ = br.optimizer.sgd(0.1).minimize(br.mean(out * out))
-        >>> steps = br.training(prog, [{"x": np.eye(2, dtype="float32")}], epochs=2)
-        >>> [(step.number, step.epoch, step.last) for step in steps]
-        [(1, 1, True), (2, 2, True)]
+        ...     _ = br.optimizer.sgd(0.1).minimize(br.mean(br.fc(br.data("x", ["n", 2]), 1)))
+        >>> batches = [{"x": np.eye(2, dtype="float32")}]
+        >>> [(step.number, step.last) for step in br.training(prog, batches, epochs=2)]
+        [(1, True), (2, True)]
     """
 
     _internal = ("data_names", "feeds", "is_counted", "record", "save_at_end", "tally", "wait")
