@@ -50,6 +50,7 @@ default_root_dir
 fresh: overwrite overwrite_output_dir
 groups: feature_group_count num_groups
 heads: num_heads
+high: maxval max_value
 ignored_label: ignore_index
 in_axes: in_dims
 init: initializer kernel_init kernel_initializer weight_init
@@ -66,6 +67,7 @@ log_files: log_dir logging_dir logger
 log_prediction: input prediction
 log_probs: input log_probabilities
 logits: input logit prediction predictions y_pred
+low: minval min_value
 mask: attn_mask src_mask weight_decay_mask
 max_executables: cache_size_limit maxsize
 mesh: device_mesh process_mesh

@@ -10,7 +10,6 @@ from braces.dims import Size
 from braces.errors import ShapeError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.random_state import (
     DistributionParameters,
     check_numbers,
@@ -19,6 +18,7 @@ from braces.frontend.core.random_state import (
     draw_keys,
     to_common_dtype,
 )
+from braces.frontend.random.argument_order import draw_function
 from braces.frontend.random.continuous import Sizes
 
 __all__ = ["beta", "chisquare", "dirichlet", "gamma", "multivariate_normal", "student_t"]
@@ -26,7 +26,7 @@ __all__ = ["beta", "chisquare", "dirichlet", "gamma", "multivariate_normal", "st
 # ---- from gamma variables --------------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def gamma(
     shape: Sizes = None,
     concentration: Operand = 1.0,
@@ -79,7 +79,7 @@ def _draw_gamma(params: DistributionParameters, parameter: str, log: bool = Fals
     return ops.cast(draws, params.dtype)
 
 
-@transactional
+@draw_function
 def beta(
     shape: Sizes = None,
     concentration1: Operand = 1.0,
@@ -115,7 +115,7 @@ def beta(
     return compose_block(name or "beta", build)
 
 
-@transactional
+@draw_function
 def dirichlet(
     shape: Sizes = None,
     concentration: Operand = (1.0, 1.0),
@@ -159,7 +159,7 @@ def _last_size(what: str, name: str, params: DistributionParameters) -> Size:
     return params[name].shape[-1]
 
 
-@transactional
+@draw_function
 def chisquare(
     shape: Sizes = None, df: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
@@ -192,7 +192,7 @@ def _half_df_gamma(params: DistributionParameters) -> Var:
     return _draw_gamma(halved, "half")
 
 
-@transactional
+@draw_function
 def student_t(
     shape: Sizes = None,
     df: Operand = 1.0,
@@ -231,7 +231,7 @@ def student_t(
 # ---- vectors ---------------------------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def multivariate_normal(
     shape: Sizes = None,
     loc: Operand = 0.0,

@@ -17,7 +17,6 @@ from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.random_state import (
     DistributionParameters,
     Low,
@@ -25,6 +24,7 @@ from braces.frontend.core.random_state import (
     check_numbers,
     draw,
 )
+from braces.frontend.random.argument_order import draw_function
 
 __all__ = [
     "cauchy",
@@ -43,7 +43,7 @@ Sizes: TypeAlias = "Sequence[Any] | Size | None"
 # ---- operators -------------------------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def uniform(
     shape: Sizes = None,
     low: Operand = 0.0,
@@ -83,7 +83,7 @@ def uniform(
     )  # fmt: skip
 
 
-@transactional
+@draw_function
 def normal(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -104,7 +104,7 @@ def normal(
     return _normal("random_normal", "normal", name, shape, dtype, loc, scale)
 
 
-@transactional
+@draw_function
 def truncated_normal(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -165,7 +165,7 @@ def are_fixed_numbers(*parameters: Any) -> bool:
 # ---- by the inverse of the distribution function ---------------------------------------------
 
 
-@transactional
+@draw_function
 def exponential(
     shape: Sizes = None, scale: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
@@ -224,7 +224,7 @@ def _location_scale(low: Low, *, loc: str, scale: str):
         sample.__name__ = sample.__qualname__ = what
         summary, formula = (inspect.getdoc(inverse) or "").split("\n\n")
         sample.__doc__ = DOCSTRING.format(summary=summary, formula=formula, **texts)
-        return transactional(sample)
+        return draw_function(sample)
 
     return declare
 

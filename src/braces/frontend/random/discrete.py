@@ -13,7 +13,7 @@ from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError
 from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.random_state import (
     BELOW_ZERO,
     DistributionParameters,
@@ -22,6 +22,7 @@ from braces.frontend.core.random_state import (
     draw,
     draw_keys,
 )
+from braces.frontend.random.argument_order import draw_function
 from braces.frontend.random.continuous import Sizes, are_fixed_numbers, gumbel, shape_or_scalar
 from braces.ops.common.rules import axis_index
 
@@ -40,7 +41,7 @@ __all__ = [
 # ---- binary ----------------------------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def bernoulli(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> Var:
     """Bools that are true with a probability.
 
@@ -64,7 +65,7 @@ def bernoulli(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> V
     return compose_block(name or "bernoulli", build)
 
 
-@transactional
+@draw_function
 def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") -> Var:
     """Random signs, -1 or 1.
 
@@ -84,7 +85,7 @@ def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") 
 # ---- counts ----------------------------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def randint(
     shape: Sequence[Any] | Size,
     low: int,
@@ -106,7 +107,7 @@ def randint(
     return draw("random_randint", name=name, **attrs)
 
 
-@transactional
+@draw_function
 def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
     """Poisson numbers: counts of events with a mean of `rate`.
 
@@ -140,7 +141,7 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
     return compose_block(name or "poisson", build)
 
 
-@transactional
+@draw_function
 def binomial(
     shape: Sizes = None, total_count: Operand = 1, probs: Operand = 0.5, *, name: str = ""
 ) -> Var:
@@ -175,7 +176,7 @@ def binomial(
     return compose_block(name or "binomial", build)
 
 
-@transactional
+@draw_function
 def geometric(shape: Sizes = None, probs: Operand = 0.5, *, name: str = "") -> Var:
     """Geometric numbers: trials up to and including the first success.
 
@@ -212,7 +213,7 @@ _MAX_COUNT = float(2**62)
 # ---- classes and permutations ----------------------------------------------------------------
 
 
-@transactional
+@draw_function
 def categorical(logits: Any, *, axis: int = -1, name: str = "") -> Var:
     """Class indices, i64, with probabilities softmax(logits).
 
@@ -224,7 +225,7 @@ def categorical(logits: Any, *, axis: int = -1, name: str = "") -> Var:
     return draw("random_categorical", as_var(logits), name=name, axis=axis)
 
 
-@transactional
+@draw_function
 def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
     """The integers below `x` in random order, or a variable shuffled along an axis.
 
@@ -245,7 +246,7 @@ def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
     return emit("take", x, draw("random_permutation", name=name, size=size), axis=axis)
 
 
-@transactional
+@draw_function
 def choice(
     x: Any,
     shape: Sequence[Any] | Size = (),
