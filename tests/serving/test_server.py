@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -260,3 +261,37 @@ def test_an_application_can_be_mounted(folder: Path) -> None:
 
     run(work())
     app.close()
+
+
+def test_a_head_is_sent_with_its_body_or_at_the_end_of_the_step() -> None:
+    sent: list[list[bytes]] = []
+
+    class Transport:
+        def write(self, data: bytes) -> None:
+            sent.append([data])
+
+        def writelines(self, parts: Any) -> None:
+            sent.append([*parts])
+
+        def close(self) -> None:
+            sent.append([])
+
+        def is_closing(self) -> bool:
+            return False
+
+    async def work() -> None:
+        joined = connections.JoinedWrites(Transport(), asyncio.get_running_loop())
+        first, second = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
+        joined.write(first)
+        joined.write(b"body")
+        joined.write(b"more")
+        assert sent == [[first, b"body"], [b"more"]]
+        joined.write(first)
+        await asyncio.sleep(0)
+        assert sent[2:] == [[first]]
+        joined.write(second)
+        joined.close()
+        await asyncio.sleep(0)
+        assert sent[3:] == [[second], []]
+
+    asyncio.run(work())

@@ -7,6 +7,7 @@ outputs of 4 elements → the first three, one for each request
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -70,11 +71,10 @@ def split_outputs(
     Raises:
         ProgramError: If an output has fewer batch elements than the inputs.
     """
-    ends = np.cumsum(counts)
     for name in signature.joined_outputs:
-        if len(outputs[name]) < ends[-1]:
+        if len(outputs[name]) < sum(counts):
             raise ProgramError(f"the output `{name}` has {len(outputs[name])} batch elements.")
-    for end, count in zip(ends.tolist(), counts, strict=True):
+    for end, count in zip(accumulate(counts), counts, strict=True):
         yield {
             name: array[end - count : end] if name in signature.joined_outputs else array
             for name, array in outputs.items()

@@ -1,4 +1,4 @@
-"""Connections with limits on incomplete headers, which uvicorn does not have."""
+"""Connections with limits on incomplete headers and joined writes, which uvicorn lacks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ HEADER_TIMEOUT_S = 10.0
 """The time limit of the headers of a request, from the first byte or the connection."""
 LONGEST_INCOMPLETE = 65_536
 """The largest number of bytes of headers that are not complete."""
+
+
+_HEAD = b"HTTP/1.1 "
 
 
 def limited_protocol(protocol: type[Any]) -> type[Any]:
@@ -28,7 +31,7 @@ class _LimitedHeaders:
 
     def connection_made(self, transport: Any) -> None:
         """Start the time of the first request."""
-        _super(self).connection_made(transport)
+        _super(self).connection_made(JoinedWrites(transport, self.loop))
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -56,6 +59,47 @@ class _LimitedHeaders:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
+
+
+class JoinedWrites:
+    """A transport that sends the head of a response together with the first part of its body.
+
+    uvicorn writes both apart, and the first write wakes the client for nothing. A head without
+    a body in the same step of the event loop, such as that of a stream, is sent at its end.
+
+    Args:
+        transport: The transport.
+        loop: Its event loop.
+    """
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._head = b""
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write bytes; the head of a response waits for the next write."""
+        if not self._head and data.startswith(_HEAD):
+            self._head = data
+            self._loop.call_soon(self._flush)
+        elif self._head:
+            head, self._head = self._head, b""
+            self._transport.writelines((head, data))
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection after all bytes are sent."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def _super(protocol: _LimitedHeaders) -> Any:

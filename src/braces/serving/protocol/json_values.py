@@ -29,7 +29,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
         RefusalError: If the bytes are anything else.
     """
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        value = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise invalid(f"the JSON is not UTF-8: byte {error.start} is invalid.") from None
     except RecursionError:
@@ -43,6 +43,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise invalid(f'{text} is not JSON; write it as the string "{text}".')
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -17,6 +17,7 @@ from braces.serving.protocol.tensor_spec import DATATYPES, Array
 JSON = "application/json"
 BINARY = "application/octet-stream"
 JSON_LENGTH = "Inference-Header-Content-Length"
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def check_outputs(request: InferRequest, outputs: Mapping[str, Any]) -> None:
@@ -71,6 +72,4 @@ def write_response(
 
 def dump(value: Any) -> bytes:
     """Return a value as compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "replace"
-    )
+    return _ENCODER.encode(value).encode("utf-8", "replace")
