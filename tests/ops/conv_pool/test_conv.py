@@ -113,16 +113,19 @@ def test_a_window_of_unknown_size_is_refused() -> None:
 # ---- values ----------------------------------------------------------------------------------
 
 
-def test_a_window_larger_than_a_symbolic_axis_gives_nothing(mode: str) -> None:
+def test_a_run_refuses_a_window_larger_than_a_symbolic_axis(mode: str) -> None:
     x, weight = np.ones((2, 3, 2, 5), np.float32), np.ones((4, 3, 3, 3), np.float32)
     with br.Program() as program:
         x_var = br.data("x", NCHW)
         out = br.conv2d(x_var, br.constant(weight))
         (grad,) = br.gradients([br.sum(out)], [x_var])
     run = br.Executor(mode=mode).run
-    out, grad = run(program, br.Scope(), feed={"x": x}, fetch=[out, grad])
-    assert out.shape == (2, 4, 0, 3)
-    np.testing.assert_array_equal(grad, np.zeros_like(x))
+    with pytest.raises(ShapeError, match=r"a window of 3 .* an axis of size 2") as caught:
+        run(program, br.Scope(), feed={"x": x}, fetch=[out, grad])
+    assert "test_conv.py" in str(caught.value)
+    out, grad = run(program, br.Scope(), feed={"x": x[:, :, [0, 1, 1]]}, fetch=[out, grad])
+    assert out.shape == (2, 4, 1, 3)
+    assert grad.shape == (2, 3, 3, 5)
 
 
 def test_layouts_agree(mode: str, rng: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,3 +126,28 @@ def test_places_need_an_order() -> None:
         message = "max_pool_with_indices1d is not defined for complex"
         with pytest.raises(DTypeError, match=message):
             br.layers.max_pool_with_indices1d(x, window=2)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: br.max_pool2d(x, 5),
+        lambda x: br.layers.max_pool_with_indices2d(x, 5)[1],
+        lambda x: br.max_pool2d(x, 3, dilation=2),
+        lambda x: br.avg_pool2d(x, 5),
+        lambda x: br.layers.lp_pool2d(x, 5, p=2.0),
+        lambda x: br.conv2d(x, br.ones([2, 1, 5, 5])),
+        lambda x: br.image.im2col(x, window=5),
+    ],
+)
+def test_a_run_refuses_an_image_that_is_smaller_than_the_window(
+    mode: str, build: Callable[[br.Var], br.Var]
+) -> None:
+    with br.Program() as prog:
+        out = build(br.data("x", ["n", 1, "h", "w"]))
+    exe, feed = br.Executor(mode), {"x": np.ones((2, 1, 5, 4), "float32")}
+    with pytest.raises(ShapeError, match=r"window of 5 elements .* axis of size 4") as caught:
+        exe.run(prog, br.Scope(), feed, out)
+    assert "test_pool.py" in str(caught.value)
+    feed = {"x": np.ones((0, 1, 5, 6), "float32")}  # no images, of a sufficient size
+    assert exe.run(prog, br.Scope(), feed, out).shape[0] == 0

@@ -105,7 +105,12 @@ def _error(kind: str, prediction: Any, target: Any) -> Var:
 
 @transactional
 def accuracy(
-    logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
+    logits: Any,
+    labels: Any,
+    weights: Operand | None = None,
+    *,
+    ignored_label: int | None = None,
+    name: str | None = None,
 ) -> Metric:
     """The share of examples whose largest logit, on the last axis, is at the label; see `mean`.
 
@@ -115,6 +120,7 @@ def accuracy(
         logits: number[..., classes]; or probabilities.
         labels: integer[...].
         weights: As for `mean`, one for each label.
+        ignored_label: Examples of this label do not count, as in `br.softmax_cross_entropy`.
         name: The name of the metric.
 
     Raises:
@@ -123,12 +129,19 @@ def accuracy(
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
+    weights = _without_ignored("accuracy", labels, weights, ignored_label)
     return mean_metric("accuracy", name, hits, weights)
 
 
 @transactional
 def top_k_accuracy(
-    logits: Any, labels: Any, k: int, weights: Operand | None = None, *, name: str | None = None
+    logits: Any,
+    labels: Any,
+    k: int,
+    weights: Operand | None = None,
+    *,
+    ignored_label: int | None = None,
+    name: str | None = None,
 ) -> Metric:
     """The share of examples whose label is among the `k` largest logits.
 
@@ -145,12 +158,18 @@ def top_k_accuracy(
     larger = ops.logical_not(logits <= label_score)
     rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
     hits = ops.any(ops.logical_and(is_label, rank < k), axis=-1)
+    weights = _without_ignored("top_k_accuracy", labels, weights, ignored_label)
     return mean_metric("top_k_accuracy", name, hits, weights)
 
 
 @transactional
 def perplexity(
-    logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
+    logits: Any,
+    labels: Any,
+    weights: Operand | None = None,
+    *,
+    ignored_label: int | None = None,
+    name: str | None = None,
 ) -> Metric:
     """Perplexity: the exponential of the mean cross-entropy.
 
@@ -161,13 +180,27 @@ def perplexity(
         labels: integer[...].
         weights: As for `mean`, one for each label: a mask of non-padding positions, whose
             labels may be out of range.
+        ignored_label: As for `accuracy`.
         name: The name of the metric.
     """
     logits = _scores("perplexity", logits, labels)
+    weights = _without_ignored("perplexity", labels, weights, ignored_label)
     weight = weights_of("perplexity", labels, weights)
     safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
     loss = softmax_cross_entropy(logits, safe_labels, reduction="none")
     return mean_metric("perplexity", name, loss, weight, ops.exp)
+
+
+def _without_ignored(
+    kind: str, labels: Any, weights: Operand | None, ignored_label: int | None
+) -> Operand | None:
+    """Return the weights of examples, 0 for those of the ignored label."""
+    if ignored_label is None:
+        return weights
+    counts = ops.not_equal(operand(labels, kind), ignored_label)
+    return (
+        counts if weights is None else ops.where(counts, weights_of(kind, counts, weights), 0)
+    )
 
 
 def _scores(kind: str, logits: Any, labels: Any) -> Var:

@@ -22,6 +22,7 @@ from braces.ops.conv_pool.data_layouts import (
     LAYOUTS,
     check_layout,
     check_rank,
+    check_windows,
     pads_of,
     per_axis,
     spatial_axes,
@@ -131,6 +132,7 @@ def convolve(
     order, kernel_order = kernel_permutations(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
+    check_fit(x.shape, kernel.shape, windows)
     out = jnp.transpose(convolution(x, kernel, windows), inverse_permutation(order))
     return out + expand_bias(biases[0], layout) if biases else out
 
@@ -164,6 +166,16 @@ def windows_of(
         reaches = list(map(dilated_span, kernel[:-2], dilations))
         pads = lax.padtype_to_pads(x[1:-1], reaches, strides, pads)
     return ConvGeometry(strides, tuple(pads), (1,) * count, dilations, groups)
+
+
+def check_fit(x: Sequence[int], kernel: Sequence[int], windows: ConvGeometry) -> None:
+    """Check that windows fit into an input in kernel order (kernel).
+
+    Raises:
+        ShapeError: If an axis, with its padding, is smaller than the window.
+    """
+    reaches = list(map(dilated_span, kernel[:-2], windows.dilations))
+    check_windows(x[1:-1], reaches, windows.strides, windows.pads)
 
 
 def expand_bias(bias: Any, layout: str) -> Any:

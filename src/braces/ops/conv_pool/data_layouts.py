@@ -118,7 +118,8 @@ def windowed_size(
     room = room_for(size, reach, stride, pads, ceil_mode)
     if isinstance(room, int) and room < 0:
         raise ShapeError(
-            f"{what}: a window of {reach} elements does not fit into an axis of size {size}"
+            (f"{what}: " if what else "")
+            + f"a window of {reach} elements does not fit into an axis of size {size}"
             + (f" with padding {sum(pads)}." if sum(pads) else "."),
             fix="Use padding='same', more padding, or a smaller window.",
         )
@@ -159,6 +160,27 @@ def windowed_sizes(
         )
         for i, axis in enumerate(axes)
     }
+
+
+def check_windows(
+    sizes: Sequence[int],
+    reaches: Sequence[int],
+    strides: Sequence[int],
+    pads: str | Sequence[tuple[int, int]],
+    ceil_mode: bool = False,
+) -> None:
+    """Check that windows fit into the spatial axes of a run, whose sizes are known (kernel).
+
+    An empty axis has no windows.
+
+    Raises:
+        ShapeError: If an axis, with its padding, is smaller than the window.
+    """
+    if isinstance(pads, str):
+        return
+    for size, reach, stride, edges in zip(sizes, reaches, strides, pads, strict=True):
+        if size:
+            windowed_size(size, reach, stride, edges, "", ceil_mode)
 
 
 def check_rank(x: TensorType, rank: int, what: str) -> None:

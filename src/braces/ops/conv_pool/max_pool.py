@@ -31,6 +31,7 @@ from braces.ops.conv_pool.data_layouts import (
     Pads,
     check_layout,
     check_rank,
+    check_windows,
     pads_of,
     per_axis,
     room_for,
@@ -118,13 +119,18 @@ def windows_over(
     ceil_mode: bool,
     layout: str,
 ) -> PoolWindows:
-    """Build the window geometry over an array, with the padding that `ceil_mode` adds."""
+    """Build the window geometry over an array, with the padding that `ceil_mode` adds.
+
+    Raises:
+        ShapeError: If the window does not fit into the array.
+    """
     axes = spatial_axes(layout)
     window = per_axis(window, len(axes), "window")
     strides = window if stride is None else per_axis(stride, len(axes), "stride")
     dilations = per_axis(dilation, len(axes), "dilation")
     reaches, sizes = list(map(dilated_span, window, dilations)), [shape[axis] for axis in axes]
     pads = pads_of(padding, len(axes))
+    check_windows(sizes, reaches, strides, pads, ceil_mode)
     if isinstance(pads, str):
         pads = lax.padtype_to_pads(sizes, reaches, strides, pads)
     elif ceil_mode:

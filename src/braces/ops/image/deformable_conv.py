@@ -18,6 +18,7 @@ from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32, result_dtype
 from braces.ops.common.rules import promote
 from braces.ops.conv_pool.conv import (
+    check_fit,
     convolution_type,
     expand_bias,
     products_per_output,
@@ -121,7 +122,9 @@ def deform_conv2d(
     n, channels, *space = x.shape
     window, places = weight.shape[2:], offset.shape[2:]
     kernel = (*window, *weight.shape[1::-1])
-    windows = windows_of((n, *space, channels), kernel, stride, padding, dilation, groups)
+    images = (n, *space, channels)
+    windows = windows_of(images, kernel, stride, padding, dilation, groups)
+    check_fit(images, kernel, windows)
     group_count = n * offset_groups
     group_offsets = offset.reshape(group_count, *window, 2, *places)
     positions = [

@@ -50,7 +50,8 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
         out = mean(argmax(logits, axis) == labels)
 
     Of equal largest logits, the first counts. A label out of range (such as -1 for padding)
-    never matches. The result for no examples is NaN, as with `br.mean`.
+    never matches and counts as an error; `br.metrics.accuracy` has `ignored_label=`. The
+    result for no examples is NaN, as with `br.mean`.
 
     Inputs:
         logits: number[*shape], with an axis of classes; probabilities do as well.
