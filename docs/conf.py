@@ -54,7 +54,7 @@ nb_execution_timeout = 240
 # ---- docstrings
 autodoc_typehints = "none"  # the signature shows defaults; types are in the sections
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
+autodoc_preserve_defaults = False  # numbers, not the names of constants
 python_maximum_signature_line_length = 88
 add_module_names = True  # braces_docs.names writes `br.` in place of `braces.`
 toc_object_entries_show_parents = "hide"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _SECTION = re.compile(r"^(Args|Attributes|Inputs|Outputs|Returns|Yields|Raises|Examples?):$")
+_RETURNS = re.compile(r"^((?:Returns|Yields):\n +)", re.MULTILINE)
+"""Before the text of a section in which napoleon takes the words before a colon as a type."""
 _CODE = re.compile(r"(`+)[^`]+?\1")
 _TYPE = re.compile(r"(?<![\w\\])\w*\[[^\]`]*\*[^\]`]*\]")  # perhaps over two lines
 _MARKUP = re.compile(r"([*|])")
@@ -64,7 +66,7 @@ def converted(lines: list[str]) -> list[str]:
         blocks[-1][1].append(line)
     texts = ("\n".join(part) for _, part in blocks)
     whole = (t if k != "text" else shielded(t) for t, (k, _) in zip(texts, blocks, strict=True))
-    return "\n".join(whole).split("\n")
+    return _RETURNS.sub(r"\1: ", "\n".join(whole)).split("\n")
 
 
 def process(
