@@ -201,6 +201,25 @@ def test_the_command_serves_and_ends_by_a_signal(folder: Path, tmp_path: Path) -
         served.wait()
 
 
+def test_signals_during_the_shutdown_do_not_end_it_early(folder: Path) -> None:
+    served = command(f"double={folder}/double.model", "--port", 0)
+    try:
+        assert served.stdout is not None
+        port = int(served.stdout.readline().strip().rpartition(":")[2])
+        live = b"GET /v2/health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        assert b" 200 " in raw(port, live, 30.0)  # it answers, and compiles the models
+        for _ in range(20):
+            served.send_signal(signal.SIGINT)
+            served.send_signal(signal.SIGTERM)
+            time.sleep(0.005)
+        _, err = served.communicate(timeout=60)
+        assert served.returncode == 0, err
+        assert "KeyboardInterrupt" not in err
+    finally:
+        served.kill()
+        served.wait()
+
+
 def test_the_command_reports_errors(folder: Path) -> None:
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     for arguments, text in (

@@ -280,13 +280,14 @@ class InferenceServer:
         """Answer requests in this thread, until SIGINT, SIGTERM or `close`."""
         interval = sys.getswitchinterval()
         sys.setswitchinterval(min(interval, _SWITCH_S))  # a run returns to a busy event loop
-        try:
-            with self._socket:
-                self._uvicorn.run(sockets=[self._socket])
-        finally:
-            sys.setswitchinterval(interval)
-            self.app.close()
-            self.app.engine.join(DRAIN_S)
+        with _ended_by_signals(self._uvicorn):
+            try:
+                with self._socket:
+                    self._uvicorn.run(sockets=[self._socket])
+            finally:
+                sys.setswitchinterval(interval)
+                self.app.close()
+                self.app.engine.join(DRAIN_S)
 
     def wait_ready(self, timeout_s: float = 600.0) -> Self:
         """Wait until all models are compiled, and return the server.
@@ -358,19 +359,29 @@ def _protocol() -> type[Any]:
 
 def _server_class() -> type[Any]:
     class QuietServer(uvicorn.Server):
-        """A server of uvicorn that ends by a signal with status 0, after cleaning up."""
+        """A server of uvicorn that leaves signals to its caller."""
 
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            if threading.current_thread() is not threading.main_thread():
-                yield
-                return
-            handled = (signal.SIGINT, signal.SIGTERM)
-            before = {each: signal.signal(each, self.handle_exit) for each in handled}
-            try:
-                yield
-            finally:
-                for each, handler in before.items():
-                    signal.signal(each, handler)
+            yield
 
     return QuietServer
+
+
+@contextmanager
+def _ended_by_signals(server: Any) -> Generator[None]:
+    """End a server by SIGINT and SIGTERM, if this is the main thread.
+
+    A second signal ends it without waiting for requests. Neither raises an exception in the
+    block, so the threads of the models are joined: a run aborts an interpreter that exits.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handled = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, server.handle_exit) for each in handled}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
