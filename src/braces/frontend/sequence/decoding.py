@@ -24,11 +24,11 @@ from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend import random
-from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import module_getattr, transactional
 from braces.frontend.sequence.beam_state import BeamSearch
 from braces.frontend.sequence.generation import generation_loop
+from braces.frontend.sequence.own_parameters import decoder_block
 from braces.frontend.sequence.search_loop import Decoded, Search, Step
 
 __all__ = ["Decoded", "beam_search", "generation_loop", "greedy", "sample"]
@@ -74,7 +74,7 @@ def greedy(
         i64[rows,5] i64[rows]
     """
     search = Search.of("greedy", step, init, start, end, max_length)
-    return compose_block(
+    return decoder_block(
         name, lambda: _decode_one_each(search, init, lambda x: ops.argmax(x, axis=-1))
     )
 
@@ -126,7 +126,7 @@ def sample(
         if isinstance(value, int | float) and not value > 0:
             raise ProgramError(f"sample: expected a positive {option}=, got {value!r}.")
     search = Search.of("sample", step, init, start, end, max_length)
-    return compose_block(
+    return decoder_block(
         name,
         lambda: _decode_one_each(
             search, init, lambda x: _draw_ids(x / temperature, top_k, top_p)
@@ -236,7 +236,7 @@ def beam_search(
         raise ProgramError(f"beam_search: expected at least one beam, got {beams}.")
     search = Search.of("beam_search", step, init, start, end, max_length)
     beam = BeamSearch(search, beams, float(length_penalty))
-    return compose_block(name, lambda: beam.decode(init))
+    return decoder_block(name, lambda: beam.decode(init))
 
 
 if not TYPE_CHECKING:
