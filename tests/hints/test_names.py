@@ -168,6 +168,12 @@ def test_an_attribute_of_another_library_is_answered(
         getattr(things[thing], name)
 
 
+def test_parameters_are_no_method(things: dict[str, Any]) -> None:
+    assert things["prog"].parameters == []
+    with pytest.raises(TypeError, match=r"Use prog\.parameters without parentheses"):
+        things["prog"].parameters()
+
+
 def test_a_class_without_a_place_has_the_answers_of_all_modules() -> None:
     said = answer_class("CosineSimilarity")
     assert "br.losses.cosine_similarity(" in said

@@ -112,6 +112,37 @@ TERMS = {
     "reinforcement learning": "gallery/cartpole",
     "variational autoencoder": "gallery/vae",
     "installation": "first_hour/install",
+    "MoE": "gallery/mixture_of_experts",
+    "ODE solver": "gallery/neural_ode",
+    "odeint": "gallery/neural_ode",
+    "gym": "gallery/cartpole",
+    "rollout": "gallery/cartpole",
+    "preemption": "guides/checkpoints",
+    "SummaryWriter": "guides/training",
+    "wandb": "guides/training",
+    "teacher forcing": "guides/decoding",
+    "curriculum": "guides/data",
+    "label smoothing": "how_do_i/training",
+    "distillation": "guides/surgery/recipes/distill",
+    "checkpoint averaging": "guides/optimizers",
+    "hyperparameters": "guides/training",
+    "deterministic": "guides/random_numbers",
+    "seed": "guides/random_numbers",
+    "GradScaler": "guides/mixed_precision",
+    "DistributedDataParallel": "guides/scale_out",
+    "shard_map": "guides/scale_out",
+    "no_grad": "guides/evaluation",
+    "GradientTape": "guides/gradients",
+    "PyLayer": "guides/gradients",
+    "zero_grad": "guides/optimizers",
+    "load_onnx": "guides/interchange",
+    "sequence_mask": "guides/lengths_and_masks",
+    "nn.Module": "coming_from/pytorch",
+    "tree_map": "coming_from/jax",
+    "gradient checkpointing": "guides/performance",
+    "profiler": "guides/performance",
+    "diffusion model": "gallery/diffusion",
+    "class weights": "how_do_i/training",
 }
 
 
@@ -119,7 +150,8 @@ TERMS = {
 def results(site: Path) -> dict[str, list[tuple[str, str, str]]]:
     """The results of all queries: page, title, anchor."""
     names = [name for name in names_of_braces() if "." not in name]
-    queries = [*TERMS, *names, "br.softmax"]
+    listed = (term for term, _ in terms.terms())
+    queries = list(dict.fromkeys([*TERMS, *listed, *names, "br.softmax"]))
     given = json.dumps({"site": str(site), "queries": queries})
     script = Path(__file__).with_name("search.js")
     done = subprocess.run(
@@ -166,6 +198,17 @@ def test_an_exact_match_is_first(
     query: str, title: str, results: dict[str, list[tuple[str, str, str]]]
 ) -> None:
     assert results[query][0][1] == title
+
+
+def test_every_term_of_the_list_is_found(
+    results: dict[str, list[tuple[str, str, str]]],
+) -> None:
+    lost = [
+        (term, page)
+        for term, page in terms.terms()
+        if page not in [found for found, _, _ in results[term][:FIRST]]
+    ]
+    assert lost == []
 
 
 def test_terms_lead_to_pages_and_anchors_that_exist(site: Path) -> None:

@@ -27,7 +27,7 @@ from braces.program.editable import Editable
 from braces.program.inner_values import InnerValues
 from braces.program.page_values import collect_page_values
 from braces.program.reports import Reports
-from braces.program.variables import Variables
+from braces.program.variables import Parameters, Variables
 from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
@@ -131,7 +131,7 @@ class Program(Debuggable, InnerValues, Editable, Reports, Hinted):
             >>> [(w.name, str(w.type), w.trainable) for w in prog.parameters]
             [('out.w', 'f32[2,1]', True), ('out.b', 'f32[1]', True)]
         """
-        return [var for var in self.persistables if var.kind == PARAMETER]
+        return Parameters(var for var in self.persistables if var.kind == PARAMETER)
 
     @property
     def persistables(self) -> list[Var]:

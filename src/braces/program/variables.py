@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import final
+from typing import NoReturn, final
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
@@ -34,3 +34,15 @@ class Variables(Mapping[str, Var]):
 
     def __repr__(self) -> str:
         return repr({name: str(info.type) for name, info in self._program.infos.items()})
+
+
+@final
+class Parameters(list[Var]):
+    """The parameters of a program: a list whose call is an error, as in `prog.parameters()`."""
+
+    def __call__(self) -> NoReturn:
+        """Raise an error: the parameters are an attribute."""
+        raise TypeError(
+            "`parameters` of a program is a list, not a method. "
+            "Use prog.parameters without parentheses."
+        )
