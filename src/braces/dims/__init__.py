@@ -35,7 +35,7 @@ from braces.dims.size import (
     product,
     sum_of,
 )
-from braces.dims.solver import solved
+from braces.dims.solver import solved, solved_call
 from braces.dims.substitution import substitute
 from braces.dims.unifier import Unifier
 
@@ -59,6 +59,7 @@ __all__ = [
     "parse_size",
     "product",
     "solved",
+    "solved_call",
     "substitute",
     "sum_of",
 ]

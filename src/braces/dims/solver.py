@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.dims.size import Dim, Size, divide_exactly
+from braces.dims.size import Call, Dim, Size, divide_exactly
 from braces.dims.substitution import substitute
 
 
@@ -20,6 +20,25 @@ def solved(size: Dim, known: Size) -> tuple[str, Size] | None:
         return None
     (name,) = names
     return (name, solution) if substitute(size, {name: solution}) == known else None
+
+
+def solved_call(size: Dim, known: Size) -> tuple[Call, Size] | None:
+    """Solve `size == known` for the only function of sizes in `size`; `None` if not unique.
+
+    Example:
+        >>> from braces.dims.size import call
+        >>> t = Dim.named("t")
+        >>> print(*solved_call(2 * call("min", t, 5) + 1, 7))
+        min(t, 5) 3
+    """
+    terms = dict(size.terms)
+    number = terms.pop((), 0)
+    match list(terms.items()):
+        case [((Call() as atom,), factor)]:
+            value = divide_exactly(known - number, factor)
+            return None if value is None else (atom, value)
+        case _:
+            return None
 
 
 def _inverse(size: Size, known: Size) -> Size | None:

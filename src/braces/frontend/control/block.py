@@ -189,7 +189,7 @@ class PlainBlock(SubBlock):
         self, arguments: Callable[[], tuple[Mapping[str, Any], Sequence[str]]]
     ) -> tuple[Var, ...]:
         """Append a call and return its results; errors name the user's line."""
-        program = self.program
+        program, recall = self.program, None
         try:
             with program.transaction(), program.building(program.current) as current:
                 body, (values, results) = self._closed("result"), arguments()
@@ -200,6 +200,8 @@ class PlainBlock(SubBlock):
         except BracesError as problem:
             inside = f", in {problem.at}" if problem.at else ""
             problem.at = f"call of the block `{self.name}`, at {user_source()}{inside}"
+            if recall is not None:
+                recall.explain(problem)
             raise
 
     def _assigned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, named_var, var_of
 from braces.define.decorator import OPS
-from braces.dims import Dim, Size, solved, substitute
+from braces.dims import Call, Dim, Size, of_atom, solved, solved_call, substitute
 from braces.dtypes import ListType, Type
-from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
 from braces.frontend.control.construct import literal_dtype
 from braces.frontend.core.init import salt_of
 from braces.frontend.core.random_state import iteration_indices
@@ -76,6 +76,8 @@ class BlockCall:
         self._before: dict[str, Var] = {}
         self._histories: dict[str, str] = {}
         self._sizes: dict[str, Size] = {}
+        self._calls: dict[Call, Size] = {}
+        self._fixed: tuple[int, Size] | None = None
 
     def body(self, values: Mapping[str, Any], moves: Mapping[str, str]) -> Body:
         """Return a copy of the body on these inputs.
@@ -94,8 +96,9 @@ class BlockCall:
         outer |= {trip.name: trip.type for trip in iteration_indices()}
         here = self._copied(relabel_body(body, self.names))
         sizes = {name: size for name, size in self._sizes.items() if str(size) != name}
-        if sizes:
-            here = resolve_body(here, lambda size: substitute(size, sizes))
+        calls = {call: size for call, size in self._calls.items() if of_atom(call) != size}
+        if sizes or calls:
+            here = resolve_body(here, lambda size: substitute(size, sizes, self._calls))
         return infer_body(here, (), outer, self.program.current.unifier)
 
     def finish(self, results: Sequence[str], moves: Mapping[str, str]) -> tuple[Var, ...]:
@@ -152,18 +155,36 @@ class BlockCall:
         for left, right in zip(old_type.shape, new_type.shape, strict=False):
             if isinstance(left, Dim) and old_type.rank == new_type.rank:
                 self._learn_size(left, right, var)
+            elif isinstance(left, int) and left != right:
+                self._fixed = left, right
+
+    def explain(self, problem: BracesError) -> None:
+        """Extend the advice of an error if an input has another number of elements."""
+        if self._fixed is None or not isinstance(problem, ShapeError):
+            return
+        built, now = self._fixed
+        problem.fix = (
+            f"The block `{self._name}` was built for the size {built}, and this call has {now}."
+            " Name an axis whose size differs between calls: br.data(..., ['n', 't'])."
+        )
 
     def _learn_size(self, before: Dim, after: Size, var: Var) -> None:
-        """Bind a dimension from a size expression, such as `t - 1` of a sliced input."""
+        """Bind a dimension from a size expression, such as `t - 1` of a sliced input.
+
+        An expression that has no unique solution, as `min(t, 5)`, is bound itself.
+        """
         if before.name is not None:
-            self._bind_size(before.name, after, var)
-        elif before != after:
-            solution = solved(before, after)
-            if solution is not None:
-                self._bind_size(*solution, var)
+            return self._bind_size(before.name, after, var)
+        solution = solved(before, after) if before != after else None
+        if solution is not None:
+            return self._bind_size(*solution, var)
+        if (function := solved_call(before, after)) is not None:
+            self._check_equal(*function, self._calls.setdefault(*function), var)
 
     def _bind_size(self, size: str, now: Size, var: Var) -> None:
-        known = self._sizes.setdefault(size, now)
+        self._check_equal(size, now, self._sizes.setdefault(size, now), var)
+
+    def _check_equal(self, size: object, now: Size, known: Size, var: Var) -> None:
         if self.program.current.unifier.unify(known, now) is None:
             raise ShapeError(
                 f"the inputs of the block `{self._name}` have different values of the size "
