@@ -231,8 +231,8 @@ def test_a_vocabulary_of_the_model_puts_text_first() -> None:
 )
 def test_notes_of_an_input_or_output(notes: Any, classes: Any, tokens: Any, span: Any) -> None:
     found = js(
-        "[classesFor(a[0], 'y'), vocabularyFor(a[0], 'y'), rangeFor(a[0], 'y')]"
-        ".map((each) => (each instanceof Map ? [...each] : each))",
+        "[classesFor(a[0], { name: 'y', datatype: 'FP32' }), vocabularyFor(a[0], 'y'),"
+        " rangeFor(a[0], 'y')].map((each) => (each instanceof Map ? [...each] : each))",
         notes,
     )
     assert found == [classes, tokens, span]
@@ -240,7 +240,14 @@ def test_notes_of_an_input_or_output(notes: Any, classes: Any, tokens: Any, span
 
 def test_names_of_prototypes_are_no_notes() -> None:
     assert js("['constructor', '__proto__'].map((key) => noteOf({}, key))") == [None, None]
-    assert js("classesFor({ classes: {} }, 'constructor')") is None
+    output = {"name": "constructor", "datatype": "FP32"}
+    assert js("classesFor({ classes: {} }, a[0])", output) is None
+
+
+def test_a_list_of_classes_names_scores_and_no_indices() -> None:
+    output = {"name": "y", "datatype": "INT32"}
+    assert js("classesFor({ classes: ['a'] }, a[0])", output) is None
+    assert js("classesFor({ classes: { y: ['a'] } }, a[0])", output) == ["a"]
 
 
 def test_a_large_vocabulary_is_read() -> None:

@@ -45,3 +45,9 @@ def test_names_in_the_text_of_guides_lead_to_the_reference(site: Path) -> None:
     assert 'href="../reference/data_training.html#braces.fit"' in training
     looking = (site / "guides" / "looking.html").read_text(encoding="utf-8")
     assert 'href="../reference/programs.html#braces.Program.cost"' in looking
+
+
+def test_classes_of_results_are_shown_by_their_own_names(site: Path) -> None:
+    text = (site / "reference" / "data_training.html").read_text(encoding="utf-8")
+    assert 'id="braces.fitting.fit_run.Fit"' in text
+    assert ">br.fitting" not in text

@@ -50,9 +50,7 @@ def inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
 def shorten_names(app: Sphinx, doctree: nodes.document) -> None:
     """Write `br.` in place of `braces.` in headings, and no module of classes of results."""
     del app
-    internal = {
-        name.rpartition(".")[0].removeprefix("braces.") + "." for name in result_classes()
-    }
+    internal = {f"{name.rpartition('.')[0]}." for name in result_classes()}
     for node in doctree.findall(addnodes.desc_addname):
         text = node.astext()
         if text in internal:

@@ -255,7 +255,7 @@ class ModelForm {
   }
 
   noted(output) {
-    return { ...output, classes: classesFor(this.notes, output.name) };
+    return { ...output, classes: classesFor(this.notes, output) };
   }
 
   vocabulary() {

@@ -15,8 +15,9 @@ function noteFor(notes, key, name) {
   return isByName ? noteOf(value, name) : value;
 }
 
-function classesFor(notes, name) {
-  // The names of classes of an output; null if there are none.
+function classesFor(notes, { name, datatype }) {
+  // The names of classes of an output; null if there are none. Indices need those of their name.
+  if (Array.isArray(noteOf(notes, "classes")) && !isFloat(datatype)) return null;
   const names = noteFor(notes, "classes", name);
   return Array.isArray(names) && names.every((each) => typeof each === "string") ? names : null;
 }
