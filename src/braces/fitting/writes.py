@@ -9,9 +9,11 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from braces.errors import BracesError
 from braces.ir.files.atomic_write import write_atomically
+from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 
 
 class CheckpointWriteError(BracesError, OSError):
@@ -76,3 +78,14 @@ def _converted(
             fix="Free space or correct the permissions, and run again: training resumes from "
             "the last checkpoint.",
         ) from error
+
+
+class StepEnd(DeferredCtrlC):
+    """Section that defers Ctrl-C to the end of a step; a second Ctrl-C is not deferred."""
+
+    __slots__ = ()
+
+    def _later(self, number: int, frame: FrameType | None) -> None:
+        if self.pending is not None:
+            self.deliver()
+        super()._later(number, frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from braces.errors import ProgramError, short_text
 from braces.hints.objects import Hinted
@@ -21,6 +21,7 @@ class Batches(Hinted, TextView, ABC):
     Attributes:
         names: The keys of a batch; `None` if batches are tuples.
         rows: The number of rows of an epoch; `None` if it is unknown.
+        is_movable: Whether one thread can continue to read an epoch that another one began.
 
     Example:
         >>> import numpy as np, braces as br
@@ -31,6 +32,11 @@ class Batches(Hinted, TextView, ABC):
 
     names: tuple[str, ...] | None
     rows: int | None
+    is_movable: bool = False
+
+    if TYPE_CHECKING:  # at run time, data sets of unknown length have none
+
+        def __len__(self) -> int: ...
 
     @abstractmethod
     def epoch(self, number: int, start: int = 0) -> Iterator[Any]:

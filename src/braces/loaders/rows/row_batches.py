@@ -118,6 +118,7 @@ class RowBatches(Batches):
         self._idle = list[ReadAhead]()
         self.names = self._names() if recipe.named else None
         self.rows = recipe.table.rows
+        self.is_movable = start_workers is None and recipe.transform is None
 
     def _names(self) -> tuple[str, ...]:
         weight = [WEIGHT] if self._recipe.part.batch_size else []

@@ -76,6 +76,11 @@ class Devices:
         return self.placement.first
 
 
+def is_cpu(name: str | None) -> bool:
+    """Return whether a device, or the default one for `None`, is a CPU."""
+    return (name or jax.default_backend()).startswith("cpu")
+
+
 def open_device(name: str | None) -> Any:
     """Return the JAX device with a name such as `"cpu:0"`; `None` for the default."""
     if name is None:
