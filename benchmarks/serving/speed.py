@@ -1,10 +1,14 @@
 """Latency beside ONNX Runtime behind the same server, and throughput beside the executor alone.
 
+"no computation" is the same server with a model whose outputs are stored: its latency is the
+time of client, network and server, without which no server on these cores can be measured.
+
 python -m benchmarks.serving.speed                 write a table
 python -m benchmarks.serving.speed --seconds 2     shorter
 
 Sides take turns; each number is the median of its turns, and a ratio is the median of those
-of neighbouring turns. The server with ONNX Runtime is the same application with another `run`.
+of neighbouring turns, with its quartiles. The servers are the same application with another
+`run`.
 """
 
 from __future__ import annotations
@@ -31,26 +35,55 @@ from braces.serving.models.model_files import load_models
 from braces.serving.server import InferenceServer
 from braces.web.server import listen
 
-SMALL, LARGE = (64, 3), (512, 6)
-"""Widths and numbers of layers: a run of about 0.05 ms, and one of about 2 ms for a batch."""
+MODELS = {"small": (64, 3), "large": (512, 6)}
+"""Widths and numbers of layers: a run of about 0.02 ms, and one of about 1 ms for a batch."""
 ROUNDS, LARGE_BATCH = 12, 64
+OPTIONS = ("--port", 0, "--max-batch", LARGE_BATCH)
+CASES = (
+    ("small", 1, 1, "onnxruntime", 0),
+    ("small", 1, 16, "onnxruntime", 0),
+    ("large", LARGE_BATCH, 1, "executor alone", 1),
+    ("large", LARGE_BATCH, 4, "executor alone", 1),
+)
+"""Model, rows of a request, connections, the base of ratios, latency (0) or throughput (1)."""
+Turn = Callable[[float], tuple[float, float]]
 
 
-def serve_onnx(model: str, onnx: str) -> None:
-    """Serve a model file, computed by ONNX Runtime."""
+Run = Callable[[Any], dict[str, Any]]
+
+
+def run_onnx(onnx: str, names: list[str]) -> Run:
+    """Return a function that computes the outputs by ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     session = onnxruntime.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
+
+    def run(feed: Any) -> dict[str, Any]:
+        return dict(zip(names, session.run(None, dict(feed)), strict=True))
+
+    return run
+
+
+def run_nothing(names: list[str]) -> Run:
+    """Return a function that answers with its input, without a copy."""
+
+    def run(feed: Any) -> dict[str, Any]:
+        (x,) = feed.values()
+        return dict.fromkeys(names, x)
+
+    return run
+
+
+def serve_other(model: str, onnx: str) -> None:
+    """Serve a model file, computed by ONNX Runtime, or not at all if `onnx` is empty."""
     repository = load_models({"m": model})
     (mine,) = repository["m"].values()
     names = [*mine.signature.outputs]
-
-    def run(feed: Any) -> Any:
-        return dict(zip(names, session.run(None, dict(feed)), strict=True))
-
+    run = run_onnx(onnx, names) if onnx else run_nothing(names)
     theirs = replace(mine, run=run, compile=lambda feed: run(feed) and None)
-    app = InferenceApp({"m": {"1": theirs}}, make_settings(max_batch=LARGE_BATCH))
+    hosts = ("localhost", "127.0.0.1", "[::1]")
+    app = InferenceApp({"m": {"1": theirs}}, make_settings(max_batch=LARGE_BATCH, hosts=hosts))
     server = InferenceServer(app, listen("127.0.0.1", 0))
     print(server.url, flush=True)
     server.run()
@@ -93,7 +126,7 @@ class Side:
         return times
 
 
-def executor_turn(path: str, rows: int, width: int) -> Callable[[float], tuple[float, float]]:
+def executor_turn(path: str, rows: int, width: int) -> Turn:
     """Return a function that measures the executor alone, with the same batches."""
     model = br.load_model(path)
     x = np.random.default_rng(0).normal(size=(rows, width)).astype(np.float32)
@@ -109,9 +142,7 @@ def executor_turn(path: str, rows: int, width: int) -> Callable[[float], tuple[f
     return turn
 
 
-def alternate(
-    sides: dict[str, Callable[[float], tuple[float, float]]], seconds: float
-) -> dict[str, np.ndarray[Any, Any]]:
+def alternate(sides: dict[str, Turn], seconds: float) -> dict[str, np.ndarray[Any, Any]]:
     """Return latencies and throughputs of all turns by side."""
     for side in sides.values():
         side(min(0.3, seconds))
@@ -128,58 +159,45 @@ def rows_of(
     """Yield lines of the table."""
     for name, values in turns.items():
         shown = f"{1000 * np.median(values[:, 0]):.2f} ms | {np.median(values[:, 1]):,.0f}"
-        ratio = np.median(values[:, column] / turns[base][:, column])
-        yield f"| {what} | {name} | {shown} | {'' if name == base else f'{ratio:.2f}'} |"
+        low, ratio, high = np.quantile(
+            values[:, column] / turns[base][:, column], [0.25, 0.5, 0.75]
+        )
+        text = "" if name == base else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+        yield f"| {what} | {name} | {shown} | {text} |"
+
+
+def start_servers(folder: str, name: str, stack: ExitStack) -> dict[str, int]:
+    """Start the servers of a model, and return their ports by side."""
+    path, onnx = f"{folder}/{name}.model", f"{folder}/{name}.onnx"
+    width, layers = MODELS[name]
+    prog, scope, y = save_network(Path(path), width, layers)
+    br.to_onnx(prog, onnx, scope=scope, fetches=[y])
+    other = ("-m", "benchmarks.serving.speed", "--other", path)
+    lines = {
+        "braces": ("-m", "braces", "serve", f"m={path}", *OPTIONS),
+        "onnxruntime": (*other, onnx),
+        "no computation": (*other, ""),
+    }
+    return {side: stack.enter_context(served(*line))[1] for side, line in lines.items()}
 
 
 def measure(seconds: float) -> list[str]:
     """Return the table."""
     lines = ["| case | side | median latency | rows/s | ratio |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        ports: dict[str, tuple[int, int]] = {}
-        paths = {name: f"{folder}/{name}.model" for name in ("small", "large")}
-        for (name, path), (width, layers) in zip(paths.items(), (SMALL, LARGE), strict=True):
-            prog, scope, y = save_network(Path(path), width, layers)
-            br.to_onnx(prog, f"{folder}/{name}.onnx", scope=scope, fetches=[y])
-            line = [
-                "-m",
-                "braces",
-                "serve",
-                f"m={path}",
-                "--port",
-                0,
-                "--max-batch",
-                LARGE_BATCH,
-            ]
-            _, mine = stack.enter_context(served(*line))
-            line = ["-m", "benchmarks.serving.speed", "--onnx", path, f"{folder}/{name}.onnx"]
-            _, theirs = stack.enter_context(served(*line))
-            ports[name] = mine, theirs
-        for connections in (1, 16):
-            turns = alternate(
-                {
-                    "braces": Side(ports["small"][0], 1, SMALL[0], connections).turn,
-                    "onnxruntime": Side(ports["small"][1], 1, SMALL[0], connections).turn,
-                    "executor alone": executor_turn(paths["small"], 1, SMALL[0]),
-                },
-                seconds,
-            )
-            lines += rows_of(f"1 row, {connections} connections", turns, "onnxruntime", 0)
+        ports = {name: start_servers(folder, name, stack) for name in MODELS}
+        for name, rows, connections, base, column in CASES:
+            width = MODELS[name][0]
+            sides: dict[str, Turn] = {
+                side: Side(port, rows, width, connections).turn
+                for side, port in ports[name].items()
+            }
+            sides["executor alone"] = executor_turn(f"{folder}/{name}.model", rows, width)
+            turns = alternate(sides, seconds)
+            what = f"{rows} rows, {connections} connections"
+            lines += rows_of(what, turns, base, column)
             added = turns["braces"][:, 0] - turns["executor alone"][:, 0]
             lines.append(f"| added per request | | {1000 * np.median(added):.2f} ms | | |")
-        for connections in (1, 4):
-            turns = alternate(
-                {
-                    "braces": Side(ports["large"][0], LARGE_BATCH, LARGE[0], connections).turn,
-                    "onnxruntime": Side(
-                        ports["large"][1], LARGE_BATCH, LARGE[0], connections
-                    ).turn,
-                    "executor alone": executor_turn(paths["large"], LARGE_BATCH, LARGE[0]),
-                },
-                seconds,
-            )
-            what = f"{LARGE_BATCH} rows, {connections} connections"
-            lines += rows_of(what, turns, "executor alone", 1)
     return lines
 
 
@@ -187,10 +205,10 @@ def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser("benchmarks.serving.speed")
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--onnx", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--other", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.onnx:
-        serve_onnx(*options.onnx)
+    if options.other:
+        serve_other(*options.other)
         return 0
     print("\n".join(measure(options.seconds)))
     return 0
