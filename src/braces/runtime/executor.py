@@ -227,7 +227,7 @@ class Executor(WithStats, Hinted):
         if program.is_startup:
             feed = add_seed(program, feed, seed)
         names, shape_up = read_fetch(fetch, program)
-        checks = value_checks(check_nan, check_inf)
+        checks = value_checks(check_nan, check_inf) if check_nan or check_inf else ()
         runnable, feeds = self._plans.ready(program, scope, feed, names, checks, patch)
         states = runnable.plan.random_states
         seeds = NO_REPLACEMENTS if seed is None else seed_random_states(states, seed)
