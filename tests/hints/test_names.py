@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import keyword
+import pkgutil
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -12,7 +14,7 @@ import pytest
 
 import braces as br
 from braces.hints import classes, table_files
-from braces.hints.answers import answer_class
+from braces.hints.answers import answer_class, answer_name
 
 SPACES = {
     "torch.nn": ["br", "br.nn", "br.layers"],
@@ -166,6 +168,33 @@ def test_an_attribute_of_another_library_is_answered(
 ) -> None:
     with pytest.raises(AttributeError, match=f"no attribute `{name}`. Use "):
         getattr(things[thing], name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("from braces import nn", "cannot import name 'nn' from 'braces'. Use br.layers."),
+        ("from braces import Linear", "Use br.fc(x, size)."),
+        ("from braces import fc, Dense", "Use br.fc(x, size)."),
+        ("from braces import svd", "br.svd is br.linalg.svd."),
+        ("from braces import sofmax", "cannot import name 'sofmax' from 'braces'"),
+    ],
+)
+def test_an_import_of_a_name_is_answered(statement: str, said: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(said)):
+        exec(statement, {})
+
+
+def test_no_module_of_the_package_has_an_answer_before_it_is_imported() -> None:
+    modules = [module.name for module in pkgutil.iter_modules(br.__path__)]
+    assert [name for name in modules if name not in vars(br) and answer_name("br", name)] == []
+
+
+@pytest.mark.parametrize("module", ["cli", "hints", "layers", "web", "demo", "viewer"])
+def test_modules_are_still_imported(module: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"from braces import {module}", names)
+    assert isinstance(names[module], ModuleType)
 
 
 def test_parameters_are_no_method(things: dict[str, Any]) -> None:

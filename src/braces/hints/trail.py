@@ -1,4 +1,4 @@
-"""The attributes that a line of a program reads after the missing one."""
+"""The reader of a missing attribute: the attributes that it reads next, or an import."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def attributes_after(frame: FrameType | None, name: str) -> list[str]:
         elif step.opname != "EXTENDED_ARG":
             break
     return names
+
+
+def is_import(frame: FrameType | None) -> bool:
+    """Return whether the caller of a frame is the import system."""
+    caller = frame and frame.f_back
+    return caller is not None and caller.f_globals.get("__name__") == "importlib._bootstrap"

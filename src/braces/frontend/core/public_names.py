@@ -180,13 +180,19 @@ def missing(name: str) -> NoReturn:
     """Raise an error for an unknown `br.NAME` that suggests a replacement.
 
     Raises:
-        AttributeError: Always.
+        AttributeError: If the name does not exist.
+        ImportError: If the name has an answer, and `from braces import NAME` looks for it.
+            Python would replace the message of an `AttributeError`.
     """
     if name.startswith("_"):  # looked up by tools, not by users
         raise AttributeError(f"module br has no attribute `{name}`.", name=name)
     from braces.hints.answers import answer_name  # on an error only
+    from braces.hints.trail import is_import
 
-    fix = answer_name("br", name, inspect.currentframe())
+    frame = inspect.currentframe()
+    fix = answer_name("br", name, frame)
+    if fix and is_import(frame):
+        raise ImportError(f"cannot import name '{name}' from 'braces'. {fix}", name=name)
     known = [*dir(sys.modules["braces"]), *UNLISTED_NAMES, *dir(errors)]
     fix = fix or did_you_mean(name, known) or "See dir(braces)."
     message = f"module br has no attribute `{name}`. {fix}"
