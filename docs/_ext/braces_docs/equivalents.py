@@ -30,7 +30,8 @@ def equivalents() -> dict[str, dict[str, list[str]]]:
     for name, *theirs in others():
         for library, their in zip(LIBRARIES.values(), theirs, strict=True):
             if their:
-                found.setdefault(name, {}).setdefault(library, []).append(their)
+                short = their.partition(".")[2]
+                found.setdefault(name, {}).setdefault(library, []).append(short)
     return found
 
 
