@@ -317,6 +317,20 @@ def test_the_folder_of_another_run_is_refused(
     assert br.Checkpoint(tmp_path).steps == []
 
 
+def test_a_damaged_checkpoint_names_itself_and_the_intact_one(tmp_path: Path) -> None:
+    walk(tmp_path)
+    newest, before = sorted(tmp_path.glob("step-*"))[:-3:-1]
+    newest.write_bytes(b"\0" + newest.read_bytes()[1:])
+    with pytest.raises(br.FileFormatError, match="damaged") as caught:
+        walk(tmp_path)
+    step = int(before.stem.partition("-")[2])
+    assert caught.value.fix.endswith(
+        f"Remove {newest.name} from the folder to continue from step {step}."
+    )
+    newest.unlink()
+    assert walk(tmp_path).resumed == step
+
+
 def test_a_checkpoint_of_a_loop_by_hand_is_refused(tmp_path: Path) -> None:
     prog, _ = shared_net()
     scope = br.Executor().init(prog)

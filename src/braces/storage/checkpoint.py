@@ -15,7 +15,8 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -44,7 +45,11 @@ from braces.storage.parameters import (
     put_arrays,
 )
 from braces.storage.shard_plan import ShardPlan
-from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
+from braces.storage.sharded_checkpoint import (
+    StoredVariables,
+    open_variables,
+    remove_abandoned,
+)
 from braces.storage.stored_position import read_position, stored_position
 from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
 
@@ -324,11 +329,8 @@ def load_checkpoint(
     step = max(checkpoints) if step is None else step
     _agree_on_step(str(step), layout)
     initialized_names = names_with_value(scope)
-    try:
+    with _advised(checkpoints, step, "Restore one with `step={}`, or remove {}"):
         info, arrays = _read_checkpoint(checkpoints[step], scope, layout)
-    except FileFormatError as error:
-        error.fix = " ".join(filter(None, (error.fix, _intact_advice(checkpoints, step))))
-        raise
     put_arrays(scope, arrays)
     return replace(
         info, missing=tuple(name for name in initialized_names if name not in arrays)
@@ -341,13 +343,15 @@ def read_checkpoint_info(
     """Return the metadata and the types of the newest checkpoint, without its values.
 
     Raises:
-        FileFormatError: If the file is damaged or of a newer format.
+        FileFormatError: If the file is damaged or of a newer format; the error names the intact
+            checkpoints.
     """
     checkpoints = _find_checkpoints(folder)
     if not checkpoints:
         return None
-    path = checkpoints[max(checkpoints)]
-    with open_tensors(path) as file, open_variables(path, file) as stored:
+    newest = max(checkpoints)
+    with _advised(checkpoints, newest, "Remove {1}"), _opened(checkpoints[newest]) as opened:
+        file, stored = opened
         return _read_info(file), dict(stored.types)
 
 
@@ -369,7 +373,7 @@ def _agree_on_step(step: str, layout: Layout | None) -> None:
 def _read_checkpoint(
     path: Path, scope: Scope, layout: Layout | None
 ) -> tuple[CheckpointInfo, dict[str, Any]]:
-    with open_tensors(path) as file, open_variables(path, file) as stored:
+    with _opened(path) as (file, stored):
         info = _read_info(file)
         if layout is not None:
             return info, read_sharded_variables(layout, stored.types, stored.read, scope)
@@ -384,25 +388,52 @@ def _read_info(file: TensorFile) -> CheckpointInfo:
     return CheckpointInfo(stored, read_position(file))
 
 
-def _intact_advice(checkpoints: dict[int, Path], damaged: int) -> str:
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[TensorFile, StoredVariables]]:
+    """Open a checkpoint and its variables."""
+    with open_tensors(path, advice="") as file, open_variables(path, file) as stored:
+        yield file, stored
+
+
+@contextmanager
+def _advised(checkpoints: dict[int, Path], step: int, advice: str) -> Generator[None]:
+    """Add advice to the error of a damaged checkpoint.
+
+    Args:
+        checkpoints: All checkpoints of the folder.
+        step: The step of the one that is read.
+        advice: The use of an intact checkpoint; `{}` are its step and the damaged file.
+    """
+    try:
+        yield
+    except FileFormatError as error:
+        error.fix = " ".join(filter(None, (error.fix, _intact(checkpoints, step, advice))))
+        raise
+
+
+def _intact(checkpoints: dict[int, Path], damaged: int, advice: str) -> str:
     """Return advice about intact checkpoints in place of a damaged one."""
     others = (
         step
         for step in reversed(checkpoints)
         if step != damaged and _is_readable(checkpoints[step])
     )
-    readable = list(itertools.islice(others, _MOST_NAMED))
+    readable, file = list(itertools.islice(others, _MOST_NAMED)), checkpoints[damaged].name
     if not readable:
-        return "No other checkpoint of this folder is intact."
+        return (
+            "No other checkpoint of this folder is intact. Remove "
+            f"{file} from the folder to start anew."
+        )
     return (
-        f"Intact checkpoints have the steps {', '.join(map(str, readable))}. Restore one with "
-        f"`restore(scope, step={readable[0]})`; remove the damaged file to continue from it."
+        f"Intact checkpoints have the steps {', '.join(map(str, readable))}. "
+        f"{advice.format(readable[0], file)} from the folder to continue from step "
+        f"{readable[0]}."
     )
 
 
 def _is_readable(path: Path) -> bool:
     try:
-        with open_tensors(path) as file, open_variables(path, file):
+        with _opened(path) as (file, _):
             _read_info(file)
     except (FileFormatError, OSError):
         return False

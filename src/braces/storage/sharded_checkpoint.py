@@ -230,7 +230,7 @@ def _open_shard_file(path: Path, size: int) -> Generator[TensorFile]:
             at=os.fspath(path),
             fix=_DAMAGED,
         )
-    with open_tensors(path) as file:
+    with open_tensors(path, advice=_DAMAGED) as file:
         file.expect(FORMAT, _DAMAGED)
         yield file
 

@@ -193,11 +193,18 @@ class TensorFile:
 
 
 @contextmanager
-def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
+def open_tensors(
+    path: str | os.PathLike[str],
+    advice: str = "Read programs without parameters with br.Program.load.",
+) -> Generator[TensorFile]:
     """Open a safetensors file, and check its header.
 
     The file is mapped into memory, so it must not be truncated while it is open; Braces
     replaces files instead of modifying them.
+
+    Args:
+        path: The file.
+        advice: The fix of the error for a file of another format.
 
     Raises:
         FileFormatError: If the file is damaged, truncated, or of a newer format; errors of the
@@ -213,7 +220,7 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
             "invalid or damaged safetensors file.",
             given=str(error).removeprefix("Error while deserializing header: "),
             at=os.fspath(path),
-            fix="Read programs without parameters with br.Program.load.",
+            fix=advice,
         ) from None
     except FileFormatError as error:
         error.located(os.fspath(path))

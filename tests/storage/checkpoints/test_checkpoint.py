@@ -114,6 +114,28 @@ def test_a_damaged_long_position_is_refused(
     assert "Intact checkpoints have the steps 1" in str(caught.value)
 
 
+@pytest.mark.parametrize("contents", [b"\xff" * 40, b""])
+def test_a_damaged_checkpoint_names_the_intact_ones(
+    contents: bytes, scope: br.Scope, tmp_path: Path
+) -> None:
+    save_checkpoint(scope, tmp_path, 1)
+    save_checkpoint(scope, tmp_path, 2)
+    (tmp_path / "step-000000000002.safetensors").write_bytes(contents)
+    with pytest.raises(br.FileFormatError, match="damaged safetensors file") as caught:
+        load_checkpoint(br.Scope(), tmp_path)
+    assert caught.value.fix == (
+        "Intact checkpoints have the steps 1. Restore one with `step=1`, or remove "
+        "step-000000000002.safetensors from the folder to continue from step 1."
+    )
+    (tmp_path / "step-000000000001.safetensors").unlink()
+    with pytest.raises(br.FileFormatError) as caught:
+        load_checkpoint(br.Scope(), tmp_path)
+    assert caught.value.fix == (
+        "No other checkpoint of this folder is intact. Remove step-000000000002.safetensors "
+        "from the folder to start anew."
+    )
+
+
 @pytest.mark.parametrize("step", [-1, 1.5, "1", None, True, 2**63])
 def test_a_step_is_a_number(step: Any, scope: br.Scope, tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="invalid step"):
@@ -265,7 +287,7 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
             Checkpoint(tmp_path).restore(scope)
         assert caught.value.at == str(paths[7])
         assert "have the steps 6, 4, 3, 2." in str(caught.value)
-        assert "`restore(scope, step=6)`" in str(caught.value)
+        assert "Restore one with `step=6`, or remove step-000000000007.safetensors" in str(caught.value)
         paths[7].write_bytes(content)
         with pytest.raises(FileFormatError, match="have the steps 7, 6, 4, 3"):
             load_checkpoint(scope, tmp_path, step=5)
