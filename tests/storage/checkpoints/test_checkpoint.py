@@ -287,7 +287,9 @@ def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
             Checkpoint(tmp_path).restore(scope)
         assert caught.value.at == str(paths[7])
         assert "have the steps 6, 4, 3, 2." in str(caught.value)
-        assert "Restore one with `step=6`, or remove step-000000000007.safetensors" in str(caught.value)
+        assert "Restore one with `step=6`, or remove step-000000000007.safetensors" in str(
+            caught.value
+        )
         paths[7].write_bytes(content)
         with pytest.raises(FileFormatError, match="have the steps 7, 6, 4, 3"):
             load_checkpoint(scope, tmp_path, step=5)

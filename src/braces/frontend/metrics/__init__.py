@@ -31,6 +31,7 @@ from braces.frontend.metrics.correlations import (
 from braces.frontend.metrics.edit_distance import edit_distance
 from braces.frontend.metrics.means import (
     accuracy,
+    binary_accuracy,
     mean,
     mean_absolute_error,
     mean_squared_error,
@@ -48,11 +49,12 @@ from braces.frontend.metrics.threshold_curves import (
 )
 
 __all__ = [
-    "Metric", "accuracy", "auc", "bleu", "concordance_correlation", "confusion_matrix",
-    "cosine_similarity", "edit_distance", "f1", "mean", "mean_absolute_error",
-    "mean_squared_error", "pearson_correlation", "perplexity", "precision",
-    "precision_at_recall", "r2", "recall", "recall_at_precision", "root_mean_squared_error",
-    "sensitivity_at_specificity", "specificity_at_sensitivity", "top_k_accuracy",
+    "Metric", "accuracy", "auc", "binary_accuracy", "bleu", "concordance_correlation",
+    "confusion_matrix", "cosine_similarity", "edit_distance", "f1", "mean",
+    "mean_absolute_error", "mean_squared_error", "pearson_correlation", "perplexity",
+    "precision", "precision_at_recall", "r2", "recall", "recall_at_precision",
+    "root_mean_squared_error", "sensitivity_at_specificity", "specificity_at_sensitivity",
+    "top_k_accuracy",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from braces.builder.var import Operand, Var
-from braces.dtypes import is_integer
+from braces.dtypes import BOOL, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
@@ -134,6 +134,54 @@ def accuracy(
 
 
 @transactional
+def binary_accuracy(
+    scores: Any,
+    labels: Any,
+    weights: Operand | None = None,
+    *,
+    threshold: float,
+    ignored_label: int | None = None,
+    name: str | None = None,
+) -> Metric:
+    """The share of examples on the right side of a threshold, for two classes; see `mean`.
+
+        value = mean((scores > threshold) == labels)
+
+    Args:
+        scores: number[...]. Logits or probabilities, one for each label.
+        labels: number or bool[...]: 0 or 1. Another label never matches.
+        weights: As for `mean`, one for each label.
+        threshold: 0.0 for logits, 0.5 for probabilities; a score above it is of class 1.
+        ignored_label: As for `accuracy`.
+        name: The name of the metric.
+
+    Raises:
+        DTypeError: If the scores are bools.
+        ShapeError: If the shapes of scores and labels differ.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     logits, y = br.data("logits", ["n"]), br.data("y", ["n"])
+        ...     right = br.metrics.binary_accuracy(logits, y, threshold=0.0)
+        >>> exe, feed = br.Executor(), {"logits": [-2.0, 3.0, 1.0, -1.0], "y": [0, 1, 1, 1]}
+        >>> float(exe.run(prog, exe.init(prog), feed, right.value))
+        0.75
+    """
+    kind = "binary_accuracy"
+    left, right = check_same_shape(kind, scores=scores, labels=labels)
+    if left.dtype == BOOL:
+        raise DTypeError(
+            f"{kind}: expected real scores, got {left.type}.",
+            fix="Use br.metrics.mean(predictions == labels).",
+        )
+    predicted = left > threshold
+    hits = ops.equal(ops.cast(predicted, right.dtype), right)
+    weights = _without_ignored(kind, right, weights, ignored_label)
+    return mean_metric(kind, name, hits, weights)
+
+
+@transactional
 def top_k_accuracy(
     logits: Any,
     labels: Any,
@@ -207,12 +255,15 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     """Check that logits have one label for each example."""
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
-        raise DTypeError(f"{kind}: expected integer labels, got {labels.type}.")
+        raise DTypeError(
+            f"{kind}: expected integer labels, got {labels.type}.", fix=_label_advice(kind)
+        )
     types_text = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
     if logits.ndim != labels.ndim + 1:
         raise ShapeError(
             f"{kind}: expected logits with one axis more than labels: the class axis.",
             given=types_text,
+            fix=_label_advice(kind) if logits.ndim == labels.ndim else "",
         )
     if not all(map(same_size, logits.shape, labels.shape)):
         raise ShapeError(
@@ -220,6 +271,17 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
             given=types_text,
         )
     return logits
+
+
+def _label_advice(kind: str) -> str:
+    """Return advice about labels that are not class numbers."""
+    numbers = "Use br.argmax(labels, axis=-1) for one-hot labels"
+    if kind != "accuracy":
+        return f"{numbers}."
+    return (
+        f"{numbers}, or br.metrics.binary_accuracy(logits, labels, threshold=0.0) for two "
+        "classes with one logit for each example."
+    )
 
 
 @transactional
