@@ -309,7 +309,7 @@ def test_early_stopping_counts_epochs_without_improvement_also_after_a_resume(
     stopping = br.EarlyStopping("val_loss", patience=2, min_delta=10.0)
     whole = fit(epochs=9, callbacks=[stopping])
     assert len(whole.history) == 3  # the first is an improvement
-    assert whole.history.stopped == "val_loss did not improve for 2 epochs"
+    assert whole.history.stopped == "val_loss did not improve for 2 epochs (smaller is better)"
     with pytest.raises(RuntimeError):
         fit(tmp_path, epochs=9, callbacks=[At(fail, step=2 * STEPS + 3)])
     for _ in range(2):  # a stopped run stays stopped

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import braces as br
@@ -91,3 +93,63 @@ def test_a_run_and_the_statistics_of_its_executor_have_hints() -> None:
         run.losses  # noqa: B018
     with pytest.raises(AttributeError, match=re.escape("stats.compilations")):
         run.exe.stats.compiles  # noqa: B018
+
+
+def test_the_direction_of_a_monitored_measurement_is_that_of_its_metric(
+    tmp_path: Path,
+) -> None:
+    class Worsen(br.Callback):
+        """Replace the measurements by ones that become worse."""
+
+        def on_epoch(self, run: Any, row: Any) -> None:
+            row["accuracy"], row["near"], row["loss"] = -row["epoch"], -row["epoch"], 0.0
+
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 2]), br.data("y", ["n"], dtype="int32")
+        logits = br.fc(x, 3)
+        loss = br.softmax_cross_entropy(logits, y)
+        near = br.metrics.mean(br.cast(br.equal(y, 0), "float32"))
+        metrics = {"accuracy": br.metrics.accuracy(logits, y), "near": near, "again": loss}
+        br.optimizer.sgd(0.1).minimize(loss)
+    data = br.batches({"x": np.eye(2), "y": np.zeros(2, "int32")}, 2)
+
+    def trained(*callbacks: Any) -> Any:
+        return br.fit(
+            prog, data, epochs=6, validation=data, metrics=metrics, callbacks=callbacks,
+            quiet=True,
+        )  # fmt: skip
+
+    path = tmp_path / "best.safetensors"
+    run = trained(Worsen(), br.EarlyStopping("accuracy"), br.Best(path, "accuracy"))
+    reason = "accuracy did not improve for 3 epochs (larger is better)"
+    assert (len(run.history), run.history.stopped) == (4, reason)
+    assert run.better("val_accuracy") == "max"
+    assert run.better("loss") == run.better("again") == run.better("val_loss") == "min"
+    first = br.Scope()
+    br.load_parameters(first, path)
+    once = br.fit(prog, data, epochs=1, quiet=True)
+    assert np.array_equal(first["fc_0.w"], once.scope["fc_0.w"])
+    assert len(trained(Worsen(), br.EarlyStopping("near", mode="max")).history) == 4
+    assert len(trained(Worsen(), br.EarlyStopping("near", mode="min")).history) == 6
+    for callback in (br.EarlyStopping("near"), br.Best(path, "near")):
+        with pytest.raises(br.ProgramError, match=r"monitors `near`.*unknown if smaller"):
+            trained(callback)
+
+
+def test_every_metric_of_numbers_has_a_direction() -> None:
+    with br.Program():
+        x, y = br.data("x", [4]), br.data("y", [4])
+        classes = br.data("c", [4], dtype="int32")
+        rates = [
+            br.metrics.mean_squared_error(x, y), br.metrics.root_mean_squared_error(x, y),
+            br.metrics.mean_absolute_error(x, y), br.metrics.perplexity(x[:, None], classes),
+        ]  # fmt: skip
+        scores = [
+            br.metrics.r2(x, y), br.metrics.auc(x, classes), br.metrics.f1(classes, classes),
+            br.metrics.pearson_correlation(x, y), br.metrics.cosine_similarity(x, y, axis=0),
+            br.metrics.precision_at_recall(x, classes, 0.5),
+        ]  # fmt: skip
+        others = [br.metrics.mean(x), br.metrics.confusion_matrix(classes, classes, 2)]
+    assert {metric.better for metric in rates} == {"min"}
+    assert {metric.better for metric in scores} == {"max"}
+    assert {metric.better for metric in others} == {None}

@@ -57,7 +57,9 @@ class EarlyStopping(Callback):
     Args:
         monitor: The name of a measurement in the history, as `val_loss` or `accuracy`.
         patience: The number of epochs without improvement after which training ends.
-        mode: `"min"` if smaller values are better, `"max"` if larger ones are.
+        mode: `"min"` if smaller values are better, `"max"` if larger ones are. `"auto"` is the
+            direction of the measurement: `"min"` for the loss of `minimize`, and for a metric
+            of `br.metrics` its attribute `better`. Training does not start if it is unknown.
         min_delta: The smallest change that is an improvement.
 
     Raises:
@@ -65,8 +67,8 @@ class EarlyStopping(Callback):
 
     Example:
         >>> import braces as br
-        >>> br.EarlyStopping("val_accuracy", patience=3, mode="max")
-        <EarlyStopping on val_accuracy (max), patience 3>
+        >>> br.EarlyStopping("val_accuracy", patience=3)
+        <EarlyStopping on val_accuracy (auto), patience 3>
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class EarlyStopping(Callback):
         monitor: str = "val_loss",
         *,
         patience: int = 3,
-        mode: str = "min",
+        mode: str = "auto",
         min_delta: float = 0.0,
     ) -> None:
         if type(patience) is not int or patience < 1:
@@ -82,19 +84,24 @@ class EarlyStopping(Callback):
                 f"invalid patience={patience!r:.40}.", fix="Use an integer of at least 1."
             )
         self.monitor, self.patience, self.min_delta = monitor, patience, min_delta
-        self.mode, self._sign = mode, _sign_of(mode)
+        self.mode = _known_mode(mode)
 
     def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
-        _check_monitor(run, self.monitor, "EarlyStopping")
+        _check_monitor(run, self)
         self._check(run)
 
     def on_epoch(self, run: Fit, row: Row) -> None:  # noqa: D102 - inherited
         self._check(run)
 
     def _check(self, run: Fit) -> None:
-        values = [self._sign * float(row[self.monitor]) for row in run.history.rows]
+        sign = _sign_of(run, self)
+        values = [sign * float(row[self.monitor]) for row in run.history.rows]
         if self._waited(values) >= self.patience:
-            run.stop(f"{self.monitor} did not improve for {self.patience} epochs")
+            better = "smaller" if sign > 0 else "larger"
+            run.stop(
+                f"{self.monitor} did not improve for {self.patience} epochs "
+                f"({better} is better)"
+            )
 
     def _waited(self, values: Sequence[float]) -> int:
         best, waited = math.inf, 0
@@ -116,28 +123,29 @@ class Best(Callback):
     Args:
         path: The safetensors file; replaced atomically by each better epoch.
         monitor: The name of a measurement in the history.
-        mode: `"min"` if smaller values are better, `"max"` if larger ones are.
+        mode: As for `EarlyStopping`.
 
     Raises:
         ProgramError: If the mode is unknown.
 
     Example:
         >>> import braces as br
-        >>> br.Best("best.safetensors", "val_accuracy", mode="max")
-        <Best epoch by val_accuracy (max) in best.safetensors>
+        >>> br.Best("best.safetensors", "val_accuracy")
+        <Best epoch by val_accuracy (auto) in best.safetensors>
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], monitor: str = "val_loss", *, mode: str = "min"
+        self, path: str | os.PathLike[str], monitor: str = "val_loss", *, mode: str = "auto"
     ) -> None:
         self.path, self.monitor = Path(path), monitor
-        self.mode, self._sign = mode, _sign_of(mode)
+        self.mode = _known_mode(mode)
 
     def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
-        _check_monitor(run, self.monitor, "Best")
+        _check_monitor(run, self)
 
     def on_epoch(self, run: Fit, row: Row) -> None:  # noqa: D102 - inherited
-        *earlier, last = (self._sign * float(r[self.monitor]) for r in run.history.rows)
+        sign = _sign_of(run, self)
+        *earlier, last = (sign * float(r[self.monitor]) for r in run.history.rows)
         if last < min(filter(_is_number, earlier), default=math.inf) and process_index() == 0:
             save_parameters(run.scope, self.path)
 
@@ -153,18 +161,37 @@ def _is_number(value: float) -> bool:
     return not math.isnan(value)
 
 
-def _sign_of(mode: str) -> int:
-    if mode not in ("min", "max"):
-        raise ProgramError(f"unknown mode {mode!r:.40}.", fix="Use 'min' or 'max'.")
-    return 1 if mode == "min" else -1
+def _known_mode(mode: str) -> str:
+    if mode not in ("auto", "min", "max"):
+        raise ProgramError(f"unknown mode {mode!r:.40}.", fix="Use 'auto', 'min' or 'max'.")
+    return mode
 
 
-def _check_monitor(run: Fit, monitor: str, name: str) -> None:
-    """Refuse a monitor that the history will not have.
+def _sign_of(run: Fit, callback: EarlyStopping | Best) -> int:
+    """Return 1 if smaller values are better, -1 if larger ones are.
 
     Raises:
-        ProgramError: If the measurement does not exist.
+        ProgramError: If the direction of the measurement is unknown.
     """
+    monitor, mode = callback.monitor, callback.mode
+    better = run.better(monitor) if mode == "auto" else mode
+    if better is None:
+        name = type(callback).__name__
+        raise ProgramError(
+            f"{name} monitors `{monitor}`, for which it is unknown if smaller or larger values "
+            "are better.",
+            fix=f'Pass mode="min" or mode="max" to br.{name}.',
+        )
+    return 1 if better == "min" else -1
+
+
+def _check_monitor(run: Fit, callback: EarlyStopping | Best) -> None:
+    """Refuse a monitor that the history will not have, or whose direction is unknown.
+
+    Raises:
+        ProgramError: If the measurement does not exist, or its direction is unknown.
+    """
+    monitor, name = callback.monitor, type(callback).__name__
     if monitor not in run.names:
         hint = did_you_mean(monitor, run.names)
         unvalidated = monitor.startswith("val_") and run.validation is None
@@ -174,6 +201,7 @@ def _check_monitor(run: Fit, monitor: str, name: str) -> None:
             given=f"measured: {', '.join(run.names) or 'nothing'}",
             fix=validation if unvalidated else hint or "Add it to metrics=.",
         )
+    _sign_of(run, callback)
 
 
 # ---- calls -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from braces.fitting.data_sets import (
     stream_batches,
 )
 from braces.fitting.position import Position, Row
-from braces.frontend.metrics.base import Metric
+from braces.frontend.metrics.base import Better, Metric
 from braces.ir.records import STATE
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
@@ -49,11 +49,13 @@ class Measures:
         metrics: Metrics by name, whose sums are states of the scope.
         means: Names of scalar variables; their mean over the rows of the epoch is measured.
         last: Names of variables; their value in the last step is measured.
+        losses: The names of those means that are losses of `minimize`.
     """
 
     metrics: Mapping[str, Metric]
     means: Mapping[str, str]
     last: Mapping[str, str]
+    losses: frozenset[str] = frozenset()
 
     @staticmethod
     def of(program: Builder, metrics: Any = None, log: Any = None) -> Measures:
@@ -66,9 +68,11 @@ class Measures:
         chosen, logged = _as_mapping(metrics, "metrics"), _as_mapping(log, "log")
         own = {n: m for n, m in chosen.items() if isinstance(m, Metric)}
         means = {n: _scalar_name(program, n, m) for n, m in chosen.items() if n not in own}
-        losses = {n: v for n, v in _losses(program).items() if n not in chosen}
+        losses = _losses(program)
+        means = {n: v for n, v in losses.items() if n not in chosen} | means
         last = {name: _logged_name(program, var) for name, var in logged.items()}
-        return Measures(own, losses | means, last)
+        minimized = frozenset(n for n, v in means.items() if v in losses.values())
+        return Measures(own, means, last, minimized)
 
     @property
     def fetch(self) -> dict[str, Any]:
@@ -76,9 +80,15 @@ class Measures:
         values = {name: metric.value for name, metric in self.metrics.items()}
         return {**self.means, **values, **self.last}
 
+    def better(self, name: str) -> Better | None:
+        """Return the direction in which a measurement improves; `None` if it is unknown."""
+        if name in self.losses:
+            return "min"
+        return self.metrics[name].better if name in self.metrics else None
+
     def without_logged(self) -> Measures:
         """Return the measurements of an evaluation."""
-        return Measures(self.metrics, self.means, {})
+        return replace(self, last={})
 
     def add(self, position: Position, results: list[Any], weight: float) -> None:
         """Add the values of a step to the sums of the epoch."""

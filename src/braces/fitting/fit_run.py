@@ -10,6 +10,7 @@ from braces.fitting.evaluation import Evaluation, Measures, trial_data
 from braces.fitting.history import History
 from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep, TrainingSteps
+from braces.frontend.metrics.base import Better
 from braces.hints.objects import Hinted
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
@@ -89,6 +90,14 @@ class Fit(Hinted):
         """The names of the measurements of a row."""
         validated = self._evaluation.measures.fetch if self.validation is not None else ()
         return [*self._measures.fetch, *(f"val_{name}" for name in validated)]
+
+    def better(self, name: str) -> Better | None:
+        """The direction in which a measurement improves: `"min"` or `"max"`.
+
+        It is `"min"` for a loss of `minimize`, the attribute `better` for a metric of
+        `br.metrics`, and `None` for other measurements.
+        """
+        return self._measures.better(name) or self._measures.better(name.removeprefix("val_"))
 
     def stop(self, reason: str) -> None:
         """End the training after the current step; the history has the reason."""

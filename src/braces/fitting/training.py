@@ -448,7 +448,7 @@ def training(
         >>> import braces as br
         >>> with br.Program() as prog:
         ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
-        ...     loss = br.mean(br.squared_error(br.fc(x, 1, name="fc"), y))
+        ...     loss = br.squared_error(br.fc(x, 1, name="fc"), y)
         ...     pairs = br.optimizer.sgd(0.1).minimize(loss)
         >>> xs = np.float32([[0, 1], [1, 0], [1, 1]])
         >>> batches = [(xs, xs.sum(axis=1, keepdims=True))] * 20

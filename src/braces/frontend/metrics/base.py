@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
 
 Sums = Mapping[str, Var]
+Better = Literal["min", "max"]
+"""The direction of improvement of a measurement."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +39,8 @@ class Metric(Hinted, TextView):
         value: The value over all batches, including this run; to be fetched.
         batch: The value of this run only.
         states: The accumulated sums.
+        better: `"max"` if larger values are better, `"min"` if smaller ones are; `None` if that
+            is unknown, as for `mean`. Callbacks such as `br.EarlyStopping` read it.
 
     Example:
         >>> import numpy as np, braces as br
@@ -56,6 +60,7 @@ class Metric(Hinted, TextView):
     value: Var
     batch: Var
     states: tuple[Var, ...]
+    better: Better | None = None
 
     def __repr__(self) -> str:
         names = f"value `{self.value.name}`, batch `{self.batch.name}`"
@@ -79,7 +84,11 @@ def zeros_like(state: Var) -> np.ndarray[Any, Any]:
 
 
 def accumulate_metric(
-    kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var]
+    kind: str,
+    name: str | None,
+    sums: Sums,
+    number: Callable[[Sums], Var],
+    better: Better | None,
 ) -> Metric:
     """Return a metric that accumulates sums over the examples of a batch."""
     program = current_program()
@@ -100,7 +109,7 @@ def accumulate_metric(
         totals[role] = emit("accumulate", state, batch)
         program.update(state.name, totals[role].name)
         states.append(state)
-    return Metric(prefix, number(totals), number(sums), tuple(states))
+    return Metric(prefix, number(totals), number(sums), tuple(states), better)
 
 
 def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
@@ -162,6 +171,8 @@ def mean_metric(
     values: Var,
     weights: Operand | None,
     shape: Callable[[Var], Var] | None = None,
+    *,
+    better: Better | None,
 ) -> Metric:
     """Return a metric: the weighted mean of values, or a function of it."""
     weight = weights_of(kind, values, weights)
@@ -174,4 +185,4 @@ def mean_metric(
         average = sums["total"] / sums["count"]
         return average if shape is None else shape(average)
 
-    return accumulate_metric(kind, name, sums, number)
+    return accumulate_metric(kind, name, sums, number, better)

@@ -78,7 +78,7 @@ def confusion_matrix(
     what = "confusion_matrix"
     predicted, true, weight = _counts(what, prediction, labels, num_classes, weights)
     sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), predicted)}
-    return accumulate_metric(what, name, sums, lambda sums: sums["counts"] + 0.0)
+    return accumulate_metric(what, name, sums, lambda sums: sums["counts"] + 0.0, None)
 
 
 def _ratio_metric(ratio: Callable[[Var, Var, Var], Var]):
@@ -114,7 +114,7 @@ def _ratio_metric(ratio: Callable[[Var, Var, Var], Var]):
                 safe_ratio(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
             )
 
-        return accumulate_metric(kind, name, sums, number)
+        return accumulate_metric(kind, name, sums, number, "max")
 
     metric.__name__ = metric.__qualname__ = kind
     metric.__doc__ = f"{ratio.__doc__}\n{ARGUMENTS}"

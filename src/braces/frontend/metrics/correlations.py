@@ -42,7 +42,7 @@ def cosine_similarity(
     """
     what = "cosine_similarity"
     left, right = check_same_shape(what, prediction=prediction, target=target)
-    return mean_metric(what, name, emit(what, left, right, axis=axis), weights)
+    return mean_metric(what, name, emit(what, left, right, axis=axis), weights, better="max")
 
 
 @transactional
@@ -74,9 +74,8 @@ def pearson_correlation(
         (_, x_variance), (_, y_variance), covariance = _moments(sums)
         return covariance / ops.sqrt(x_variance * y_variance)
 
-    return accumulate_metric(
-        "pearson_correlation", name, _products(prediction, target, weights), number
-    )
+    products = _products(prediction, target, weights)
+    return accumulate_metric("pearson_correlation", name, products, number, "max")
 
 
 @transactional
@@ -100,7 +99,8 @@ def concordance_correlation(
         return 2.0 * covariance / (x_variance + y_variance + ops.square(x_mean - y_mean))
 
     what = "concordance_correlation"
-    return accumulate_metric(what, name, _products(prediction, target, weights), number)
+    products = _products(prediction, target, weights)
+    return accumulate_metric(what, name, products, number, "max")
 
 
 def _products(prediction: Any, target: Operand, weights: Operand | None) -> dict[str, Var]:

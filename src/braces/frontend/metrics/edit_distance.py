@@ -96,7 +96,7 @@ def edit_distance(
     def number(sums: Sums) -> Var:
         return sums["edits"] / sums["count"]
 
-    return accumulate_metric(what, name, sums, number)
+    return accumulate_metric(what, name, sums, number, "min")
 
 
 def _checked_lengths(lengths: Var, size: Size) -> Var:

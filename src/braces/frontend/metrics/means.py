@@ -54,7 +54,7 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
         >>> [state.name for state in m.states]
         ['mean/total', 'mean/count']
     """
-    return mean_metric("mean", name, operand(values, "mean"), weights)
+    return mean_metric("mean", name, operand(values, "mean"), weights, better=None)
 
 
 @transactional
@@ -67,7 +67,7 @@ def mean_squared_error(
 ) -> Metric:
     """The mean of (prediction - target)^2; see `mean`."""
     error = ops.square(_error("mean_squared_error", prediction, target))
-    return mean_metric("mean_squared_error", name, error, weights)
+    return mean_metric("mean_squared_error", name, error, weights, better="min")
 
 
 @transactional
@@ -81,7 +81,7 @@ def root_mean_squared_error(
     """The square root of the mean of (prediction - target)^2; see `mean`."""
     what = "root_mean_squared_error"
     error = ops.square(_error(what, prediction, target))
-    return mean_metric(what, name, error, weights, ops.sqrt)
+    return mean_metric(what, name, error, weights, ops.sqrt, better="min")
 
 
 @transactional
@@ -94,7 +94,7 @@ def mean_absolute_error(
 ) -> Metric:
     """The mean of |prediction - target|; see `mean`."""
     error = ops.abs(_error("mean_absolute_error", prediction, target))
-    return mean_metric("mean_absolute_error", name, error, weights)
+    return mean_metric("mean_absolute_error", name, error, weights, better="min")
 
 
 def _error(kind: str, prediction: Any, target: Any) -> Var:
@@ -130,7 +130,7 @@ def accuracy(
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
     weights = _without_ignored("accuracy", labels, weights, ignored_label)
-    return mean_metric("accuracy", name, hits, weights)
+    return mean_metric("accuracy", name, hits, weights, better="max")
 
 
 @transactional
@@ -207,7 +207,7 @@ def top_k_accuracy(
     rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
     hits = ops.any(ops.logical_and(is_label, rank < k), axis=-1)
     weights = _without_ignored("top_k_accuracy", labels, weights, ignored_label)
-    return mean_metric("top_k_accuracy", name, hits, weights)
+    return mean_metric("top_k_accuracy", name, hits, weights, better="max")
 
 
 @transactional
@@ -236,7 +236,7 @@ def perplexity(
     weight = weights_of("perplexity", labels, weights)
     safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
     loss = softmax_cross_entropy(logits, safe_labels, reduction="none")
-    return mean_metric("perplexity", name, loss, weight, ops.exp)
+    return mean_metric("perplexity", name, loss, weight, ops.exp, better="min")
 
 
 def _without_ignored(
@@ -309,4 +309,4 @@ def r2(
         variance_sum = sums["squares"] - ops.square(sums["total"]) / sums["count"]
         return 1.0 - sums["error"] / variance_sum
 
-    return accumulate_metric("r2", name, sums, number)
+    return accumulate_metric("r2", name, sums, number, "max")

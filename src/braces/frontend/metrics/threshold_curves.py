@@ -48,7 +48,7 @@ def _curve(
         "positive": ops.matmul(true * weight, one_hot) + nan_if_invalid,
         "negative": ops.matmul((1.0 - true) * weight, one_hot),
     }
-    return accumulate_metric(kind, name, sums, number)
+    return accumulate_metric(kind, name, sums, number, "max")
 
 
 # ---- area under the curve --------------------------------------------------------------------
