@@ -37,6 +37,7 @@ dilation: dilations dilation_rate rhs_dilation
 dims: rules logical_axis_rules placements
 drop_last: drop_remainder
 epochs: num_epochs max_epochs n_epochs nb_epoch num_train_epochs
+end: eos eos_id end_id eos_token_id end_token
 epsilon: eps
 epsilon_in_sqrt: eps_in_sqrt
 epsilon_root: eps_root
@@ -70,6 +71,7 @@ logits: input logit prediction predictions y_pred
 low: minval min_value
 mask: attn_mask src_mask weight_decay_mask
 max_executables: cache_size_limit maxsize
+max_length: max_len max_new_tokens
 mesh: device_mesh process_mesh
 mode: jit_compile run_eagerly
 momentum: mom
@@ -99,6 +101,7 @@ seed: rng key random_state random_seed rngs
 shape: size sample_shape
 size: out_features units num_outputs features hidden_size num_units
 sizes: batch_size dynamic_axes dynamic_shapes input_size
+start: bos bos_id start_id bos_token_id decoder_start_token_id start_token
 stride: strides
 target: targets labels label y_true
 target_gradients: grad_ys grad_outputs
@@ -138,6 +141,8 @@ keep_prob: Use rate=1 - keep_prob.
 num_flatten_dims: The last axis is contracted; use br.flatten(x).
 batch_size,shuffle: Pass br.batches(arrays, batch_size).
 steps_per_epoch,max_steps: Use steps=.
+lstm.mask,gru.mask,simple_rnn.mask: Use lengths=, as in lengths=br.sum(mask, axis=1).
+lstm.sequence_length,gru.sequence_length,simple_rnn.sequence_length: Use lengths=.
 key_padding_mask: Use lengths=, or mask= with True for the keys that take part.
 opset,opset_version: The version of ONNX operators is fixed.
 scan.axis: The loop iterates over the first axis; use br.moveaxis(x, axis, 0).

@@ -48,6 +48,29 @@ def test_a_memory_that_is_never_updated_is_refused(prog: br.Program) -> None:
     )
 
 
+def test_a_memory_whose_name_was_rebound_names_the_operator(prog: br.Program) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            x, h = net.add_input(get("x")), net.add_memory(shape=[4])
+            h += x
+            net.add_output(h)
+
+    refuse(prog, br.ProgramError, build, "never updated: `+=` at", "`h.update(h + x)`", HERE)
+
+
+def test_a_rebound_name_of_an_updated_memory_is_allowed(prog: br.Program) -> None:
+    with prog:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            x, memory = net.add_input(get("x")), net.add_memory(shape=[4])
+            h = memory
+            for _ in range(2):
+                h += x
+            memory.update(h)
+            net.add_output(h)
+
+
 def test_a_memory_that_is_updated_twice_is_refused(prog: br.Program) -> None:
     def build() -> None:
         rnn = br.create_rnn()

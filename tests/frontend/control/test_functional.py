@@ -118,6 +118,17 @@ def test_scan_and_its_gradient(
         np.testing.assert_allclose(one, expected, atol=1e-12)
 
 
+def test_scan_over_an_array_with_the_batch_first_names_swapaxes() -> None:
+    with br.Program():
+        x, h = br.data("x", ["n", "t", 4]), br.data("h", ["n", 4])
+        with pytest.raises(br.ShapeError, match="cannot broadcast n with t") as caught:
+            br.scan(lambda c, row: (c + row, c), h, x)
+        assert "pass br.swapaxes(xs, 0, 1) if the batch axis is first" in str(caught.value)
+        with pytest.raises(br.ShapeError) as caught:
+            br.scan(lambda c, row: (c + row[:2], c), br.zeros([5]), x)
+        assert "swapaxes" not in str(caught.value)
+
+
 def test_scan_without_xs_needs_a_length(mode: str) -> None:
     with br.Program() as prog:
         last, ys = br.scan(lambda c, _: (c + 1, c), 0, length=4)

@@ -212,6 +212,11 @@ def test_keywords_of_a_first_time_user_have_hints() -> None:
                 lambda: br.multi_head_attention(x, 2, key_padding_mask=x),
                 "Use lengths=, or mask=",
             ),
+            (lambda: br.gru(x, 8, mask=x), "Use lengths=, as in lengths=br.sum(mask, axis=1)."),
+            (
+                lambda: br.decoding.greedy(None, x, start=1, eos=2, max_length=3),  # pyright: ignore
+                "Use end=.",
+            ),
             (lambda: br.dropout(x, training=True), "exe.run trains, exe.evaluate predicts"),
             (lambda: br.scan(lambda a, b: (a, b), x, x, axis=1), "use br.moveaxis(x, axis, 0)"),
             (

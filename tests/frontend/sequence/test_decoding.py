@@ -296,6 +296,19 @@ def test_what_does_not_fit_is_refused_by_the_users_line() -> None:
         br.decoding.beam_search(lambda i, s: (s, s), None, 0, **rest)
 
 
+def test_a_captured_value_of_the_batch_belongs_into_the_state_of_beam_search() -> None:
+    with br.Program():
+        encoded = br.data("encoded", ["n", 8])
+
+        def step(ids: br.Var, h: br.Var) -> Any:
+            word = br.embedding(ids, [VOCABULARY, 8])
+            return br.fc(br.concat([word, encoded], axis=1), VOCABULARY), h
+
+        with pytest.raises(br.ShapeError, match=r"got 3\*n and n") as caught:
+            br.decoding.beam_search(step, encoded, start=1, end=2, max_length=4, beams=3)
+    assert "in the state (init=), which is repeated for the beams" in str(caught.value)
+
+
 def shared_int32_step() -> tuple[Any, Any]:
     """A step whose block was built on int32 ids, and its state."""
     ids = br.data("ids", ["n"], dtype="int32")

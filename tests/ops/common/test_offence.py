@@ -47,5 +47,15 @@ def test_of_several_failures_the_first_is_reported(mode: str) -> None:
             net.add_output(later + br.switch(row, {6: lambda: 1.0, 5: lambda: 2.0}))
         out = rnn()
     feed = {"rows": np.array([6, 2, 9], "int32")}
-    with pytest.raises(br.IndexRangeError, match="given: -3"):
+    with pytest.raises(br.IndexRangeError, match=r"given: -3   x: f32\[2\]"):
         br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=out)
+
+
+def test_an_index_error_has_the_sizes_of_the_run(mode: str) -> None:
+    with br.Program() as prog:
+        table, at = br.data("table", ["n", 2]), br.data("at", ["k"], dtype="int32")
+        _, out = br.scan(lambda _, i: (None, table[i]), None, at)
+    feed = {"table": np.ones((5, 2), "float32"), "at": np.array([0, 7], "int32")}
+    with pytest.raises(br.IndexRangeError) as caught:
+        br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=out)
+    assert str(caught.value.given).startswith("7   x: f32[5,2]   indices: i32[")

@@ -10,10 +10,12 @@ A run reports the largest code of an operator.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from braces.errors import BracesError, IndexRangeError
 from braces.lazy import jnp
 
 _FURTHEST = 2**30 - 2
@@ -41,3 +43,16 @@ def decode_offender(code: int) -> str | None:
     if abs(value) == _FURTHEST:
         return f"{_FURTHEST} or more" if value > 0 else f"-{_FURTHEST} or less"
     return str(value)
+
+
+def add_operands(error: BracesError, operands: Iterable[tuple[str, Any]]) -> BracesError:
+    """Return the error of an index with the types of the operands, which have the axis.
+
+    Args:
+        error: The error of a failed check.
+        operands: The operands: slots and types.
+    """
+    if isinstance(error, IndexRangeError):
+        shown = [f"{slot}: {type_}" for slot, type_ in operands]
+        error.given = "   ".join(filter(None, (error.given, *shown)))
+    return error

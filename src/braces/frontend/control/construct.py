@@ -159,6 +159,17 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
     return var
 
 
+def _rebinding(symbol: str, method: str) -> Any:
+    """Return an in-place operator, which notes that it assigns another variable to the name."""
+
+    def in_place(self: Memory, other: Any) -> Any:
+        result = getattr(Var, method)(self, other)
+        self.rebound = f"`{symbol}` at {user_source()}"
+        return result
+
+    return in_place
+
+
 class Memory(Var):
     """A carry of a loop: state that is passed from one iteration to the next.
 
@@ -181,10 +192,18 @@ class Memory(Var):
         <Memory memory_0: i64[]>
     """
 
-    __slots__ = ("_next", "block", "inits", "position", "shifts")
+    __slots__ = ("_next", "block", "inits", "position", "rebound", "shifts", "source")
+
+    __iadd__ = _rebinding("+=", "__add__")
+    __isub__ = _rebinding("-=", "__sub__")
+    __imul__ = _rebinding("*=", "__mul__")
+    __itruediv__ = _rebinding("/=", "__truediv__")
+    __imatmul__ = _rebinding("@=", "__matmul__")
+    __iand__ = _rebinding("&=", "__and__")
+    __ior__ = _rebinding("|=", "__or__")
 
     def __dir__(self) -> list[str]:
-        inner = {"block", "inits", "position", "shifts", "updated"}
+        inner = {"block", "inits", "position", "rebound", "shifts", "source", "updated"}
         return [name for name in super().__dir__() if name not in inner]
 
     @hint_keywords
@@ -195,6 +214,7 @@ class Memory(Var):
         self._next: Var | None = None
         self.shifts: list[Var] = []
         self.position = 0
+        self.rebound, self.source = "", user_source()
 
     @with_user_line
     def pre(self, n: int = 1) -> Var:
@@ -385,11 +405,7 @@ class LoopBlock(SubBlock):
         carries: list[LoopCarry] = []
         for memory in self.memories:
             if not memory.updated:
-                raise ProgramError(
-                    f"memory `{memory.name}` is never updated.",
-                    given=f"{memory.name}: {memory.type}",
-                    fix="Call update(...) once in the block; update(memory) keeps the value.",
-                )
+                raise _without_update(memory)
             memory.position = len(carries)
             chain = [memory, *memory.shifts]
             after = expose(memory.next).name
@@ -398,3 +414,17 @@ class LoopBlock(SubBlock):
                 later = after if depth == 0 else chain[depth - 1].name
                 carries.append(LoopCarry(init, var.name, later))
         return carries
+
+
+def _without_update(memory: Memory) -> ProgramError:
+    """Return the error of a memory that is never updated."""
+    what, fix = f"memory `{memory.name}` is never updated", "update(memory) keeps the value."
+    if memory.rebound:
+        what += f": {memory.rebound} assigns a new variable to the Python name"
+        fix = "in-place operators do not update: in place of `h += x` write `h.update(h + x)`."
+    origin = f", of add_memory at {memory.source}" if memory.source else ""
+    return ProgramError(
+        f"{what}.",
+        given=f"{memory.name}: {memory.type}{origin}",
+        fix=f"Call update(...) once in the block; {fix}",
+    )

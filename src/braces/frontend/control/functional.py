@@ -7,7 +7,9 @@ numbers. Each function builds the same operators as its `with` form.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from braces.builder.append import as_var
@@ -205,7 +207,8 @@ def scan(
         memories = _memories(net, init)
         before = [memory.pre() for memory in memories]
         slices = tree_unflatten(xs, [net.add_input(x) for x in tree_leaves(xs)])
-        result = _call(step_fn, "step_fn", tree_unflatten(init, before), slices)
+        with _batch_first_advice(xs, init):
+            result = _call(step_fn, "step_fn", tree_unflatten(init, before), slices)
         if not _is_pair(result):
             raise ProgramError(
                 "step_fn must return a pair (carry, y).",
@@ -218,6 +221,35 @@ def scan(
         net.add_output(*rows)
     last = tree_unflatten(init, [rnn.final(memory) for memory in memories])
     return last, tree_unflatten(ys, rnn.stacked)
+
+
+@contextmanager
+def _batch_first_advice(xs: Any, init: Any) -> Generator[None]:
+    """Add advice to a shape error of a step whose inputs may have the batch axis first.
+
+    The advice needs a carry with as many elements as there are steps, and an error that has
+    this size and the one of the next axis.
+    """
+    try:
+        yield
+    except ShapeError as error:
+        text = f"{error.what} {error.given or ''}"
+        words, carries = set(re.findall(r"\w+", text)), [as_var(c) for c in tree_leaves(init)]
+        batches = {str(c.shape[0]) for c in carries if _has_axes(c, 1)}
+        for x in map(as_var, tree_leaves(xs)):
+            sizes = [str(size) for size in x.shape[:2]] if _has_axes(x, 2) else []
+            if sizes and sizes[0] in batches and sizes[0] != sizes[1] and words >= {*sizes}:
+                advice = (
+                    f"scan iterates over axis 0 of `xs`, here of size {sizes[0]}: pass "
+                    "br.swapaxes(xs, 0, 1) if the batch axis is first."
+                )
+                error.fix = " ".join(filter(None, (error.fix, advice)))
+                break
+        raise
+
+
+def _has_axes(var: Var, rank: int) -> bool:
+    return not isinstance(var.type, ListType) and var.ndim >= rank
 
 
 def _is_pair(result: Any) -> bool:

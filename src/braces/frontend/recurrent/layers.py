@@ -198,7 +198,8 @@ def lstm(
 
     Returns:
         (outputs, (h, c)): [rows, steps, size], twice the size in both directions, and the state
-        after the last step, shaped as `state`.
+        after the last step, shaped as `state`. In both directions `br.concat([h[0], h[1]],
+        axis=-1)` joins the final states, as [rows, 2 * size].
 
     Raises:
         ShapeError: If lengths or state have a different batch size or shape, or the feature
@@ -272,7 +273,8 @@ def gru(
 
     Returns:
         (outputs, h): [rows, steps, size], twice the size in both directions, and the state
-        after the last step, shaped as `state`.
+        after the last step, shaped as `state`. In both directions `br.concat([h[0], h[1]],
+        axis=-1)` joins the final states, as [rows, 2 * size].
 
     Raises:
         ShapeError: If lengths or state have a different batch size or shape, or the feature
@@ -287,6 +289,14 @@ def gru(
         ...     out, h = br.gru(br.data("x", ["t", "batch", 8]), 16, layers=2, axis=0)
         ...     print(out.type, h.type)
         f32[t,batch,16] f32[2,batch,16]
+
+        Both directions, with the concatenated final states:
+
+        >>> with br.Program():
+        ...     out, h = br.gru(br.data("x", ["batch", "t", 8]), 16, bidirectional=True)
+        ...     both = br.concat([h[0], h[1]], axis=-1)
+        ...     print(out.type, h.type, both.type)
+        f32[batch,t,32] f32[2,batch,16] f32[batch,32]
     """
     weights = gru_weights(True, True, bias, None, reset_after)
     step = partial(gru_step, reset_after=reset_after)
@@ -343,7 +353,8 @@ def simple_rnn(
 
     Returns:
         (outputs, h): [rows, steps, size], twice the size in both directions, and the state
-        after the last step, shaped as `state`.
+        after the last step, shaped as `state`. In both directions `br.concat([h[0], h[1]],
+        axis=-1)` joins the final states, as [rows, 2 * size].
 
     Raises:
         ShapeError: If lengths or state have a different batch size or shape, or the feature

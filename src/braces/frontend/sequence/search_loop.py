@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
@@ -19,6 +20,10 @@ from braces.frontend.core import functions as ops
 from braces.frontend.core.parameters import fixed_size
 from braces.frontend.core.pytree import leaves_with_paths
 
+_PER_BEAM = (
+    "{} calls the step with a row for each beam: pass values of each batch element, as the "
+    "output of an encoder, in the state (init=), which is repeated for the beams."
+)
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
@@ -129,7 +134,11 @@ class Search:
         return ops.cast(logits, "float32"), next_state
 
     def _stepped(self, ids: Var, state: Any) -> Any:
-        """Call the step; an error about the dtype of ids names `start=`."""
+        """Call the step.
+
+        An error about the dtype of ids names `start=`, and one about the rows of all beams the
+        state.
+        """
         try:
             return self.step(ids, state)
         except DTypeError as error:
@@ -142,6 +151,10 @@ class Search:
                 given=error.given,
                 fix=f"Pass start=br.full([rows], {self.number}, dtype='{other}').",
             ) from error
+        except ShapeError as error:
+            if _names_both(error, ids.shape[0], self.rows):
+                error.fix = " ".join(filter(None, (error.fix, _PER_BEAM.format(self.what))))
+            raise
 
     def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:
         """Return the initial carry of the loop."""
@@ -171,6 +184,13 @@ class Search:
         zero = _full((), 0)
         starts = [*[zero] * (ids.ndim - 1), step]
         return ops.dynamic_update_slice(ids, ops.expand_dims(chosen, axis=-1), starts)
+
+
+def _names_both(error: ShapeError, rows: Size, batch: Size) -> bool:
+    """Return whether an error is about a size of all beams and one of the batch."""
+    text = f"{error.what} {error.given or ''}"
+    sizes = [rf"(?<![\w*]){re.escape(str(size))}(?![\w*])" for size in (rows, batch)]
+    return rows != batch and all(re.search(size, text) for size in sizes)
 
 
 def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:

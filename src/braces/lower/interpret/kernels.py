@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -10,9 +10,10 @@ from typing import Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
+from braces.define.core.check_code import add_operands
 from braces.define.decorator import OpDef
 from braces.define.type_inference import raise_run_error
-from braces.dtypes import ListType
+from braces.dtypes import ListType, TensorType
 from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
@@ -85,6 +86,13 @@ class Kernel:
         self.bundled = little and not slow and not self._learns
         self._ready: dict[Any, SpecializedKernel] = {}
 
+    def _operand_types(self, values: Sequence[Any]) -> Iterator[tuple[str, TensorType]]:
+        """Yield the slots and types of values."""
+        slots = [slot for slot, names in self.op.inputs.items() for _ in names]
+        for slot, value in zip(slots, values, strict=True):
+            if hasattr(value, "shape"):
+                yield slot, TensorType(np.dtype(value.dtype), tuple(value.shape))
+
     def run(
         self,
         env: dict[str, Any],
@@ -104,7 +112,8 @@ class Kernel:
             self._learn(values, sizes)
         ready = self.specialize(values, sizes)
         if ready.check is not None and (code := int(np.asarray(ready.check(*values)))):
-            raise self._definition.failure(ready.attrs, code)
+            failure = self._definition.failure(ready.attrs, code)
+            raise add_operands(failure, self._operand_types(values))
         if self.constant:
             results = self._once(ready, constants)
         else:

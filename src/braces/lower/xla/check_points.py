@@ -12,20 +12,24 @@ the operator's own error.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from braces.define.core.check_code import add_operands
 from braces.define.decorator import OPS, OpDef
-from braces.dims import Dim
-from braces.dtypes import TensorType
+from braces.dims import Dim, substitute
+from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
-from braces.ir.records import Body, Op
+from braces.ir.records import Body, Op, VarInfo
 from braces.lazy import jnp
 from braces.lower.xla.concrete_attributes import Sizes, size_number
 
+NO_SIZES: Mapping[str, int] = {}
+NO_INFOS: Mapping[str, VarInfo] = {}
 UNFIT_CODE = 2**31 - 1
 """The failure code of an operator whose kernel rejects the sizes of a run."""
 
@@ -36,12 +40,14 @@ class CheckPoint:
 
     Attributes:
         refusal: The error of its kernel for the assumed sizes, if the kernel rejects them.
+        operands: The slots and types of what it reads.
     """
 
     path: str
     op: Op
     definition: OpDef
     refusal: BracesError | None = None
+    operands: tuple[tuple[str, Type], ...] = ()
 
     @cached_property
     def history(self) -> str | None:
@@ -62,23 +68,39 @@ class CheckPoint:
             return code - limit - 1
         return code if limit else assumed
 
-    def failure(self, code: int) -> BracesError:
-        """Return the error for a failure code."""
+    def failure(self, code: int, sizes: Mapping[str, int] = NO_SIZES) -> BracesError:
+        """Return the error for a failure code; `sizes` are those of the run, if known."""
         if code == UNFIT_CODE and self.refusal is not None:
             return copy(self.refusal)
-        return self.definition.failure(self.op.attrs, code)
+        error = self.definition.failure(self.op.attrs, code)
+        operands = [
+            (slot, type_.with_shape(tuple(substitute(size, sizes) for size in type_.shape)))
+            for slot, type_ in self.operands
+            if isinstance(type_, TensorType)
+        ]
+        return add_operands(error, operands)
 
 
-def find_check_points(body: Body, path: str = "") -> dict[str, CheckPoint]:
-    """Return the check points of a block and its sub-blocks, by path."""
+def find_check_points(
+    body: Body, path: str = "", outer: Mapping[str, VarInfo] = NO_INFOS
+) -> dict[str, CheckPoint]:
+    """Return the check points of a block and its sub-blocks, by path.
+
+    Args:
+        body: The block.
+        path: Its path.
+        outer: The variables of the enclosing blocks.
+    """
     sites: dict[str, CheckPoint] = {}
+    infos = ChainMap({**body.vars}, {**outer})
     for op in body.ops:
         definition = OPS.get(op.type)
         here = f"{path}/{op.name}".lstrip("/")
         if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
-            sites[here] = CheckPoint(here, op, definition)
+            operands = [(s, infos[n].type) for s, names in op.inputs.items() for n in names]
+            sites[here] = CheckPoint(here, op, definition, operands=tuple(operands))
         for label, sub_block in op.bodies().items():
-            sites |= find_check_points(sub_block, f"{here}/{label}")
+            sites |= find_check_points(sub_block, f"{here}/{label}", infos)
     return sites
 
 

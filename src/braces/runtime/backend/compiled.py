@@ -65,8 +65,7 @@ from braces.runtime.devices.device_placement import (
     lost_process_error,
     refuse_sharded_values,
 )
-from braces.runtime.inputs.feeds import check_shape
-from braces.runtime.inputs.persistables import Run, check_states, keep_on_device
+from braces.runtime.inputs.persistables import Run, keep_on_device
 from braces.runtime.monitoring.stats import Compilation
 from braces.runtime.plan.plan import Plan
 
@@ -219,7 +218,7 @@ class CompiledPlan:
         if self.checks and status[-1]:
             interpreted.find_source(self.plan, run, self.devices, self.checks)
         site, code = failures[0]
-        failure = site.failure(code)
+        failure = site.failure(code, run.sizes(self.plan.data, self.states))
         return failure.located(describe_location(block_path(site.path, site.op), site.op))
 
     @cached_property
@@ -372,10 +371,7 @@ class CompiledPlan:
         key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
         executable = self.executables.get(key)
         if executable is None:
-            sizes = Sizes()
-            for name, array in run.feeds.items():
-                check_shape(self.plan.data[name], array, sizes)
-            check_states(self.states, states, sizes)
+            sizes = run.sizes(self.plan.data, self.states)
             self.recent.make_room()
             executable = self.executables[key] = self._counted(form, run, sizes)
         return key, executable

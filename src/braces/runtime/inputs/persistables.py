@@ -17,7 +17,7 @@ from braces.lower.interpret.operator_timing import OperatorClock
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.lower.xla.narrow_dtypes import to_carrier
-from braces.runtime.inputs.feeds import describe_array
+from braces.runtime.inputs.feeds import check_shape, describe_array
 from braces.runtime.monitoring.compile_listener import NULL_LISTENER, CompileListener
 from braces.scope import Scope
 
@@ -81,6 +81,19 @@ class Run:
             UninitializedError: If a variable has no value.
         """
         return _collect_values(infos, self.states, self.scope)
+
+    def sizes(self, data: Mapping[str, VarInfo], infos: Mapping[str, VarInfo]) -> Sizes:
+        """Return the sizes of the feeds and of the persistable variables, which are checked.
+
+        Args:
+            data: The declarations of the feeds.
+            infos: Those of the variables.
+        """
+        sizes = Sizes()
+        for name, array in self.feeds.items():
+            check_shape(data[name], array, sizes)
+        check_states(infos, self.named(infos), sizes)
+        return sizes
 
 
 class StateMover(Protocol):
