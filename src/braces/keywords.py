@@ -80,6 +80,7 @@ negative_slope: alpha slope
 num_classes: classes n_classes num_labels depth
 out_axes: out_dims
 pad: pad_to_multiple_of padding
+pad_to: pad pad_to_multiple_of padding
 padding: pad
 padding_index: padding_idx
 parameters: parameter_list var_list

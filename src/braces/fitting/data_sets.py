@@ -26,6 +26,8 @@ from braces.loaders.batches import batches as make_batches
 from braces.loaders.data_frames import is_data_frame
 from braces.loaders.streams import is_grain_data
 from braces.passes.cleanup.prune import with_results, without_dead_code
+from braces.runtime.inputs.padding import Padding
+from braces.runtime.plan.plan import declared_data
 
 Feed = dict[str, Any]
 
@@ -39,11 +41,19 @@ class DataSet(Protocol):
 
 
 class Mark(NamedTuple):
-    """The place of a batch: epoch and batch from 0, and whether it ends the epoch."""
+    """The place of a batch: epoch and batch from 0, and whether it ends the epoch.
+
+    Attributes:
+        epoch: The number of the epoch.
+        batch: The number of the batch.
+        last: Whether the batch ends the epoch.
+        weight: The weight of a padded batch before its padding; `None` for other batches.
+    """
 
     epoch: int
     batch: int
     last: bool
+    weight: float | None = None
 
     def __str__(self) -> str:
         return place_of(self.epoch, self.batch)
@@ -201,6 +211,11 @@ def _unfit(got: str, names: DataNames) -> FeedError:
     )
 
 
+def weight_of(mark: Mark, feed: Feed) -> float:
+    """Return the weight of a batch, without the rows of its padding."""
+    return row_count(feed) if mark.weight is None else mark.weight
+
+
 def row_count(feed: Mapping[str, Any]) -> float:
     """Return the weight of a batch: the sum of `weight` if it has one, else its rows.
 
@@ -212,6 +227,16 @@ def row_count(feed: Mapping[str, Any]) -> float:
         return float(np.asarray(feed["weight"]).sum(dtype=np.float64))
     sizes = (len(value) for value in feed.values() if np.ndim(value))
     return float(next(sizes, 1))
+
+
+def padding_of(program: Builder, pad_to: Any) -> Padding:
+    """Return the padding of the batches of a program.
+
+    Raises:
+        ProgramError: If `pad_to` is not a dict from names to positive integers.
+        UnknownNameError: If no data has a dimension of a name.
+    """
+    return Padding.of(declared_data(program.definition.main), pad_to, "pad_to")
 
 
 # ---- a stream of batches over the epochs -----------------------------------------------------
@@ -235,7 +260,11 @@ class Range:
 
 
 def stream_batches(
-    data: DataSet, remaining: Range, name_batch: Callable[[Any], Feed], marks: deque[Mark]
+    data: DataSet,
+    remaining: Range,
+    name_batch: Callable[[Any], Feed],
+    marks: deque[Mark],
+    padding: Padding,
 ) -> Generator[Feed]:
     """Yield the batches of all epochs; each has its mark in `marks` before it is yielded."""
     for number in range(remaining.epoch, remaining.epochs):
@@ -243,8 +272,18 @@ def stream_batches(
         located_batches = _located_batches(data, number, start, name_batch)
         with closing(located_batches) as named:
             for mark, feed in _marked_batches(named, data, number, start, remaining.limit):
-                marks.append(mark)
-                yield feed
+                padded, marked = _pad_batch(padding, mark, feed)
+                marks.append(marked)
+                yield padded
+
+
+def _pad_batch(padding: Padding, mark: Mark, feed: Feed) -> tuple[Feed, Mark]:
+    """Return a batch with its padding, and its mark with the weight of the original."""
+    if not padding.multiples:
+        return feed, mark
+    with located(str(mark)):
+        padded = padding.pad_values(feed)
+    return padded, mark._replace(weight=row_count(feed))
 
 
 def _marked_batches(

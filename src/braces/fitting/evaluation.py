@@ -24,8 +24,9 @@ from braces.fitting.data_sets import (
     as_data_set,
     length_of,
     named_batch,
-    row_count,
+    padding_of,
     stream_batches,
+    weight_of,
 )
 from braces.fitting.position import Position, Row
 from braces.frontend.metrics.base import Better, Metric
@@ -192,6 +193,7 @@ class Evaluation:
         measures: The measurements.
         limit: The most batches; `None` for all.
         checks: The checks of values, as arguments of `Executor.evaluate`.
+        pad_to: Multiples of the sizes of named dimensions, up to which batches are padded.
     """
 
     program: Builder
@@ -199,6 +201,7 @@ class Evaluation:
     measures: Measures
     limit: int | None = None
     checks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pad_to: Mapping[str, int] | None = None
 
     def measure(self, scope: Scope, data: Any, place: str = "evaluation") -> Row:
         """Return the measurements over all batches.
@@ -207,12 +210,13 @@ class Evaluation:
             FeedError: If there are no batches, or a batch does not fit the program.
         """
         fetch, position, results = list(self.measures.fetch.values()), Position(), None
-        with located(place), closing(self._feeds(data)) as feeds:
+        marks = deque[Mark]()
+        with located(place), closing(self._feeds(data, marks)) as feeds:
             child = self._child(scope)
             for i, feed in enumerate(feeds, start=1):
                 with located(f"batch {i}"):
                     results = self.exe.evaluate(self.program, child, feed, fetch, **self.checks)
-                self.measures.add(position, results, row_count(feed))
+                self.measures.add(position, results, weight_of(marks.popleft(), feed))
         assert results is not None
         return self.measures.row(position, results)
 
@@ -226,11 +230,11 @@ class Evaluation:
             metric.reset(child)
         return child
 
-    def _feeds(self, data: Any) -> Generator[Feed]:
+    def _feeds(self, data: Any, marks: deque[Mark]) -> Generator[Feed]:
         names = DataNames.of(self.program, read_fetch(self.measures.fetch, self.program)[0])
         name_batch = partial(_evaluated_batch, names=names)
-        marks = deque[Mark]()
-        return stream_batches(as_data_set(data), Range(0, 0, 1, self.limit), name_batch, marks)
+        remaining, padding = Range(0, 0, 1, self.limit), padding_of(self.program, self.pad_to)
+        return stream_batches(as_data_set(data), remaining, name_batch, marks, padding)
 
 
 def _evaluated_batch(batch: Any, names: DataNames) -> Feed:
@@ -268,6 +272,7 @@ def evaluate(
     metrics: Mapping[str, Any] | None = None,
     exe: Executor | None = None,
     steps: int | None = None,
+    pad_to: Mapping[str, int] | None = None,
     check_nan: bool = False,
     check_inf: bool = False,
 ) -> Row:
@@ -284,6 +289,7 @@ def evaluate(
             rows is returned. The loss of `minimize` is added as `loss`.
         exe: The executor; by default a new one.
         steps: The maximum number of batches.
+        pad_to: Multiples of the sizes of named dimensions; see `br.training`.
         check_nan: Fail at the first operator that produces a NaN, as for `exe.run`.
         check_inf: Fail at the first operator that produces an infinity, as for `exe.run`.
 
@@ -292,7 +298,8 @@ def evaluate(
 
     Raises:
         FeedError: If the data is not iterable or has no batches, or a batch does not fit.
-        ProgramError: If there is nothing to measure.
+        ProgramError: If there is nothing to measure, or a multiple of `pad_to` is invalid.
+        UnknownNameError: If no data has a dimension named in `pad_to`.
 
     Example:
         >>> import numpy as np
@@ -314,4 +321,5 @@ def evaluate(
         )
     run_by = Executor() if exe is None else exe
     checks = {"check_nan": check_nan, "check_inf": check_inf}
-    return Evaluation(program, run_by, measures, steps, checks).measure(scope, data)
+    evaluation = Evaluation(program, run_by, measures, steps, checks, pad_to)
+    return evaluation.measure(scope, data)

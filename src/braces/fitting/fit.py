@@ -43,6 +43,7 @@ def fit(
     fresh: bool = False,
     steps: int | None = None,
     ahead: int = 2,
+    pad_to: Mapping[str, int] | None = None,
     check_nan: bool = False,
     check_inf: bool = False,
     quiet: bool = False,
@@ -83,6 +84,8 @@ def fit(
         steps: The maximum number of steps in each epoch and validation, for a short trial.
         ahead: The number of batches that a thread prepares; 0 does without a thread. Rows of
             `br.batches` that are read within 0.2 ms need none on a CPU.
+        pad_to: Multiples of the sizes of named dimensions, for training and validation, so that
+            few sizes are compiled; see `br.training`.
         check_nan: Fail at the first operator that produces a NaN, in training or validation, as
             for `exe.run`: a `NaNError` that also names the epoch and the batch. Steps are
             slower.
@@ -97,6 +100,7 @@ def fit(
             program. The error names the epoch and the batch.
         ProgramError: If an option is invalid, a callback monitors an unknown measurement, or
             the checkpoints of the folder belong to another run.
+        UnknownNameError: If no data has a dimension named in `pad_to`.
         CheckpointWriteError: If a checkpoint cannot be written.
         NaNError, InfinityError: If an operator fails `check_nan` or `check_inf`. With a folder,
             the steps before are saved.
@@ -122,7 +126,17 @@ def fit(
     if validation is not None:
         check_validation(validation)
     options = TrainingOptions(
-        epochs, folder, save_every, keep, seed, fresh, steps, ahead, check_nan, check_inf
+        epochs,
+        folder,
+        save_every,
+        keep,
+        seed,
+        fresh,
+        steps,
+        ahead,
+        check_nan,
+        check_inf,
+        pad_to,
     )
     files = [log_files] if isinstance(log_files, str | os.PathLike) else log_files
     shown = () if quiet else (Progress(),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
-from braces.fitting.data_sets import Feed, row_count
+from braces.fitting.data_sets import Feed, Mark, weight_of
 from braces.fitting.evaluation import Evaluation, Measures, trial_data
 from braces.fitting.history import History
 from braces.fitting.position import Row
@@ -73,6 +73,7 @@ class Fit(Hinted):
             measures.without_logged(),
             steps.options.steps,
             steps.options.checks,
+            steps.options.pad_to,
         )
 
     @property
@@ -157,11 +158,11 @@ class Fit(Hinted):
         trial = replace(self._evaluation, limit=1)
         trial.measure(self.scope, data, "validation")
 
-    def _tally(self, step: TrainingStep, feed: Feed) -> None:
+    def _tally(self, step: TrainingStep, mark: Mark, feed: Feed) -> None:
         """Add the values of a step to the position; called together with its run."""
         position, results = self._steps.position, step.results
         if self._measures.means:
-            self._measures.add(position, results, row_count(feed))
+            self._measures.add(position, results, weight_of(mark, feed))
         if step.last:
             row = {"epoch": step.epoch, "step": step.number}
             position.row = row | self._measures.row(position, results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from braces.fitting.data_sets import (
     as_data_set,
     fingerprint_of,
     named_batch,
+    padding_of,
     read_while_fast,
     stream_batches,
 )
@@ -102,6 +103,7 @@ class TrainingOptions:
     ahead: int = 2
     check_nan: bool = False
     check_inf: bool = False
+    pad_to: Mapping[str, int] | None = None
 
     @property
     def checks(self) -> dict[str, Any]:
@@ -158,15 +160,17 @@ class TrainingSteps(Hinted, TextView):
     ) -> None:
         self.program, self.data, self.options = program, as_data_set(data), options
         self.exe = Executor() if exe is None else exe
+        self._padding = padding_of(program, options.pad_to)
         self._names, self._shape_up = read_fetch(fetch, program)
         self._checks = options.checks
         self.data_names = DataNames.of(program, self._names)
         self._watched = list(program.updates)[:1]
         self._checkpoints = _open_folder(options)
         self.position, self.resumed = Position(), None
-        self.tally: Callable[[TrainingStep, Feed], None] | None = None
-        run = {"data": fingerprint_of(self.data), "seed": options.seed}
-        self._run = run if options.steps is None else {**run, "steps": options.steps}
+        self.tally: Callable[[TrainingStep, Mark, Feed], None] | None = None
+        own = {"steps": options.steps, "pad_to": dict(self._padding.multiples) or None}
+        self._run = {"data": fingerprint_of(self.data), "seed": options.seed}
+        self._run |= {name: value for name, value in own.items() if value is not None}
         self._beside, self._turns, self.is_counted = beside, Turns(None), True
         stored = self._stored_position()
         self.scope = self.exe.init(program, scope, options.seed, missing_only=True)
@@ -315,7 +319,7 @@ class TrainingSteps(Hinted, TextView):
         results = self.exe.run(self.program, self.scope, feed, self._names, **self._checks)
         step = TrainingStep(self.position.step + 1, mark, results, self._shape_up)
         if self.tally is not None:
-            self.tally(step, feed)
+            self.tally(step, mark, feed)
         self.position.advance(mark.last)
         self.is_counted = True
         return step
@@ -325,7 +329,7 @@ class TrainingSteps(Hinted, TextView):
         at, options = self.position, self.options
         remaining = Range(at.epoch, at.batch, options.epochs, options.steps)
         name_batch = partial(named_batch, names=self.data_names)
-        batches = stream_batches(self.data, remaining, name_batch, marks)
+        batches = stream_batches(self.data, remaining, name_batch, marks, self._padding)
         if not options.ahead:
             return batches
         read_ahead = partial(self.exe.feeds, self.program, ahead=options.ahead)
@@ -393,6 +397,7 @@ def training(
     fresh: bool = False,
     steps: int | None = None,
     ahead: int = 2,
+    pad_to: Mapping[str, int] | None = None,
     check_nan: bool = False,
     check_inf: bool = False,
     beside: TrainingSteps | None = None,
@@ -426,6 +431,9 @@ def training(
         steps: The maximum number of steps in each epoch, for a short trial.
         ahead: The number of batches that a thread prepares; 0 does without a thread. Rows of
             `br.batches` that are read within 0.2 ms need none on a CPU.
+        pad_to: Multiples of the sizes of named dimensions: `pad_to={"t": 16}` adds zeros at the
+            end of axes of size `t`, up to a multiple of 16, so that few sizes are compiled. Use
+            `lengths=` or a fed mask in the program. The history excludes rows of padding.
         check_nan: Fail at the first operator that produces a NaN, as for `exe.run`.
         check_inf: Fail at the first operator that produces an infinity, as for `exe.run`.
         beside: A training that this one takes turns with, over its scope: as the networks of a
@@ -440,7 +448,8 @@ def training(
         FeedError: If the data is not iterable; and in the loop, if a batch does not fit the
             program. The error names the epoch and the batch.
         ProgramError: If the checkpoints of the folder belong to another run; the error lists
-            the differences.
+            the differences. If an option is invalid.
+        UnknownNameError: If no data has a dimension named in `pad_to`.
         CheckpointWriteError: If a checkpoint cannot be written, in the loop.
 
     Example:
@@ -460,7 +469,17 @@ def training(
     """
     check_trainable(program)
     options = TrainingOptions(
-        epochs, folder, save_every, keep, seed, fresh, steps, ahead, check_nan, check_inf
+        epochs,
+        folder,
+        save_every,
+        keep,
+        seed,
+        fresh,
+        steps,
+        ahead,
+        check_nan,
+        check_inf,
+        pad_to,
     )
     if beside is None:
         return TrainingSteps(program, data, fetch, options, scope, exe)

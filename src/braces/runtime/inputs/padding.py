@@ -20,7 +20,7 @@ from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VarInfo
 from braces.ir.walk import dimensions
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.runtime.inputs.feeds import check_shape
+from braces.runtime.inputs.feeds import check_names, check_shape, convert_feed
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,15 @@ class Padding:
     Attributes:
         data: The data of the program.
         multiples: By name.
+        argument: The name of the argument, for messages.
     """
 
     data: Mapping[str, VarInfo]
     multiples: Mapping[str, int]
+    argument: str = "pad"
 
     @staticmethod
-    def of(data: Mapping[str, VarInfo], pad: Any) -> Padding:
+    def of(data: Mapping[str, VarInfo], pad: Any, argument: str = "pad") -> Padding:
         """Return the padding that a user requests.
 
         Raises:
@@ -45,22 +47,23 @@ class Padding:
         """
         if pad is not None and not isinstance(pad, Mapping):
             raise ProgramError(
-                f"expected a dict for pad, got {pad!r:.80}.", fix='Write pad={"t": 16}.'
+                f"expected a dict for {argument}, got {pad!r:.80}.",
+                fix=f'Write {argument}={{"t": 16}}.',
             )
         multiples = dict[str, int]((str(name), number) for name, number in (pad or {}).items())
         known = set[str]().union(*(dimensions(shape_of(info.type)) for info in data.values()))
         for name, number in multiples.items():
             if name not in known:
                 raise UnknownNameError(
-                    f"unknown dimension `{name}` in pad.",
+                    f"unknown dimension `{name}` in {argument}.",
                     fix=suggest(name, known),
                 )
             if type(number) is not int or number < 1:
                 raise ProgramError(
-                    f"invalid multiple in pad={{{name!r}: {number!r:.80}}}.",
+                    f"invalid multiple in {argument}={{{name!r}: {number!r:.80}}}.",
                     fix="Use an integer of at least 1.",
                 )
-        return Padding(data, multiples)
+        return Padding(data, multiples, argument)
 
     def pad(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         """Return a feed with zeros at the ends of axes.
@@ -77,9 +80,11 @@ class Padding:
         missing = [name for name in self.multiples if name not in sizes]
         if missing:
             raise FeedError(
-                f"the size `{missing[0]}` of pad is unknown: no feed has this dimension.",
+                f"the size `{missing[0]}` of {self.argument} is unknown: no feed has this "
+                "dimension.",
                 given=f"fed: {', '.join(feed) or 'nothing'}",
-                fix=f"Feed data with this dimension, or remove {missing[0]!r} from pad=.",
+                fix=f"Feed data with this dimension, or remove {missing[0]!r} from "
+                f"{self.argument}=.",
             )
         rounded = {
             n: -(-sizes[n] // multiple) * multiple for n, multiple in self.multiples.items()
@@ -87,6 +92,16 @@ class Padding:
         return {
             name: self._padded(name, array, sizes | rounded) for name, array in feed.items()
         }
+
+    def pad_values(self, feed: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return fed values as padded arrays of the declared dtypes.
+
+        Raises:
+            FeedError: If data is unknown or has another type, or as for `pad`.
+        """
+        named = {getattr(key, "name", key): value for key, value in feed.items()}
+        check_names(named, {}, self.data, dict)
+        return self.pad({n: convert_feed(self.data[n], value) for n, value in named.items()})
 
     def _padded(self, name: str, array: Any, sizes: Mapping[str, int]) -> Any:
         """Return one array, with zeros up to these sizes."""
