@@ -45,7 +45,8 @@ def batches() -> list[dict[str, Any]]:
 
 
 def fit(**options: Any) -> Any:
-    return br.fit(net()[0], batches(), **({"epochs": 2, "quiet": True} | options))
+    given: dict[str, Any] = {"epochs": 2, "quiet": True} | options
+    return br.fit(net()[0], batches(), **given)
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
@@ -71,8 +72,7 @@ def test_padded_batches_compile_once_for_training_and_once_for_evaluation() -> N
 
 def test_the_weights_of_batches_exclude_rows_of_padding() -> None:
     with br.Program() as prog:
-        x = br.data("x", ["n"])
-        value = br.sum(x)
+        value: Any = br.sum(br.data("x", ["n"]))
     data = [{"x": np.float32([1, 2, 3])}, {"x": np.float32([4])}]
     row = br.evaluate(prog, data, br.Scope(), metrics={"sum": value}, pad_to={"n": 8})
     assert row["sum"] == (6 * 3 + 4 * 1) / 4

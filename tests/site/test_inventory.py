@@ -48,6 +48,6 @@ def test_names_in_the_text_of_guides_lead_to_the_reference(site: Path) -> None:
 
 
 def test_classes_of_results_are_shown_by_their_own_names(site: Path) -> None:
-    text = (site / "reference" / "data_training.html").read_text(encoding="utf-8")
-    assert 'id="braces.fitting.fit_run.Fit"' in text
-    assert ">br.fitting" not in text
+    text = (site / "reference" / "executor.html").read_text(encoding="utf-8")
+    assert 'id="braces.scope.variable.Variable"' in text
+    assert ">br.scope" not in text

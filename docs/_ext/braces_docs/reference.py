@@ -50,7 +50,7 @@ class Page:
         title: Its heading.
         intro: Its first paragraphs.
         names: The names of `br` that it documents.
-        results: Classes of results that have no name in `br`: `fitting.fit_run.Fit`.
+        results: Classes of results that have no name in `br`: `scope.variable.Variable`.
     """
 
     file: str

@@ -12,6 +12,7 @@ from braces.fitting.position import Row
 from braces.fitting.training import TrainingStep, TrainingSteps
 from braces.frontend.metrics.base import Better
 from braces.hints.objects import Hinted
+from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 
@@ -61,6 +62,7 @@ class Fit(Hinted):
         (3, ['loss'], (2, 1))
     """
 
+    @hint_keywords
     def __init__(self, steps: TrainingSteps, measures: Measures, validation: Any) -> None:
         self.program, self.data, self.validation = steps.program, steps.data, validation
         self.epochs, self.scope, self.exe = steps.options.epochs, steps.scope, steps.exe

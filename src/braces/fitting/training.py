@@ -148,6 +148,7 @@ class TrainingSteps(Hinted, TextView):
 
     _internal = ("data_names", "feeds", "is_counted", "record", "save_at_end", "tally", "wait")
 
+    @hint_keywords
     def __init__(
         self,
         program: Builder,
