@@ -34,22 +34,17 @@ from braces.fitting.position import (
     check_same_variables,
     only_loop,
 )
-from braces.fitting.writes import StepEnd, checkpoint_errors
+from braces.fitting.writes import StepEnd, checkpoint_errors, open_folder
 from braces.hints.objects import Hinted
 from braces.keywords import hint_keywords
 from braces.loaders.core.data_set import Batches
 from braces.notebook import TextView
 from braces.runtime.devices.device import is_cpu
-from braces.runtime.devices.process_agreement import agree, process_count, process_index
+from braces.runtime.devices.process_agreement import process_count
 from braces.runtime.executor import Executor
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
-from braces.storage.checkpoint import (
-    Checkpoint,
-    checkpoints_of_training,
-    read_checkpoint_info,
-    remove_checkpoints,
-)
+from braces.storage.checkpoint import read_checkpoint_info
 from braces.storage.checkpoint_arguments import optional_count
 
 
@@ -166,7 +161,7 @@ class TrainingSteps(Hinted, TextView):
         self._checks = options.checks
         self.data_names = DataNames.of(program, self._names)
         self._watched = list(program.updates)[:1]
-        self._checkpoints = _open_folder(options)
+        self._checkpoints = open_folder(options.folder, options.keep, options.fresh)
         self.position, self.resumed = Position(), None
         self.tally: Callable[[TrainingStep, Mark, Feed], None] | None = None
         own = {"steps": options.steps, "pad_to": dict(self._padding.multiples) or None}
@@ -368,18 +363,6 @@ class _Prefetched:
 
     def __exit__(self, *_: object) -> None:
         self._feeds.close()
-
-
-def _open_folder(options: TrainingOptions) -> Checkpoint | None:
-    """Return the checkpoints of a folder, emptied if the run is a fresh one."""
-    if options.folder is None:
-        return None
-    checkpoints = checkpoints_of_training(options.folder, options.keep)
-    if options.fresh:
-        if process_index() == 0:
-            remove_checkpoints(Path(options.folder))
-        agree("fresh folder", os.fspath(options.folder))
-    return checkpoints
 
 
 @hint_keywords

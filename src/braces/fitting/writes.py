@@ -14,6 +14,12 @@ from types import FrameType
 from braces.errors import BracesError
 from braces.ir.files.atomic_write import write_atomically
 from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+from braces.runtime.devices.process_agreement import agree, process_index
+from braces.storage.checkpoint import (
+    Checkpoint,
+    checkpoints_of_training,
+    remove_checkpoints,
+)
 
 
 class CheckpointWriteError(BracesError, OSError):
@@ -22,6 +28,20 @@ class CheckpointWriteError(BracesError, OSError):
 
 class LogWriteError(BracesError, OSError):
     """A log file that could not be written, as on a full disk; its earlier rows are intact."""
+
+
+def open_folder(
+    folder: str | os.PathLike[str] | None, keep: int | None, fresh: bool
+) -> Checkpoint | None:
+    """Return the checkpoints of a folder, emptied if the run is a fresh one."""
+    if folder is None:
+        return None
+    checkpoints = checkpoints_of_training(folder, keep)
+    if fresh:
+        if process_index() == 0:
+            remove_checkpoints(Path(folder))
+        agree("fresh folder", os.fspath(folder))
+    return checkpoints
 
 
 @contextmanager

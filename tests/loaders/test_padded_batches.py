@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_padded_batches_compile_once_for_training_and_once_for_evaluation() -> N
 def test_the_weights_of_batches_exclude_rows_of_padding() -> None:
     with br.Program() as prog:
         value: Any = br.sum(br.data("x", ["n"]))
-    data = [{"x": np.float32([1, 2, 3])}, {"x": np.float32([4])}]
+    data = [{"x": np.array([1, 2, 3], np.float32)}, {"x": np.array([4], np.float32)}]
     row = br.evaluate(prog, data, br.Scope(), metrics={"sum": value}, pad_to={"n": 8})
     assert row["sum"] == (6 * 3 + 4 * 1) / 4
 
@@ -120,13 +120,15 @@ def test_invalid_paddings_are_refused_before_anything_changes(tmp_path: Path) ->
     fit(epochs=1, **given)
     files = sorted(path.name for path in tmp_path.iterdir())
     scope, wrong = br.Scope(), dict[str, Any](fresh=True, **given)
-    for pad_to, error, words in (
+    steps: Any = partial(br.training, net()[0], batches(), scope=scope)
+    cases: list[tuple[Any, Any, str]] = [
         ({"t": 0}, br.ProgramError, r"invalid multiple in pad_to=\{'t': 0\}"),
         ({"t": 2.5}, br.ProgramError, "invalid multiple"),
         (16, br.ProgramError, "expected a dict for pad_to, got 16"),
         ({"steps": 8}, br.UnknownNameError, "unknown dimension `steps` in pad_to"),
-    ):
-        for call in (fit, lambda **o: br.training(net()[0], batches(), scope=scope, **o)):
+    ]
+    for pad_to, error, words in cases:
+        for call in (fit, steps):
             with pytest.raises(error, match=words):
                 call(pad_to=pad_to, **wrong)
         with pytest.raises(error, match=words):
