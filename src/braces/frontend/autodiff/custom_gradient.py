@@ -43,6 +43,7 @@ from braces.ops.control.construct.build import (
 )
 from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.autodiff.common import is_differentiable_path, reachable
+from braces.passes.autodiff.value_sources import value_sources
 
 __all__ = ["create_custom_gradient", "custom_gradient"]
 
@@ -237,12 +238,11 @@ def _refuse_captured(block: ForwardBlock) -> None:
     """Refuse captured variables that influence an output but are not declared as inputs."""
     inputs, ends = {var.name for var in block.inputs}, {var.name for var in block.given}
     body = block.table.freeze()
+    read = value_sources(body.ops, ends)
     for name in (*free_names(body), *(ends - body.vars.keys())):
-        if name in inputs or not has_cotangent(block.outer.type_of(name)):
+        if name in inputs or name not in read or not has_cotangent(block.outer.type_of(name)):
             continue
-        if not ends.isdisjoint(reachable(body, {name})) and is_differentiable_path(
-            block.outer, name
-        ):
+        if _needs_cotangent(block, body, name):
             raise GradientError(
                 f"an output of the block depends on the captured value `{name}`, which has "
                 "no cotangent: it is not an input.",
@@ -250,6 +250,17 @@ def _refuse_captured(block: ForwardBlock) -> None:
                 fix=f"Make it an input: an argument of the function, or add_input({name}); "
                 f"or read br.stop_gradient({name}) if it needs no gradient here.",
             )
+
+
+def _needs_cotangent(block: ForwardBlock, body: Body, name: str) -> bool:
+    """Return whether a gradient with respect to a captured value may be expected.
+
+    Operators without a gradient do not matter: the custom gradient replaces theirs. Data is
+    refused only where a gradient would exist without the custom gradient.
+    """
+    ends = {var.name for var in block.given}
+    differentiable = not ends.isdisjoint(reachable(body, {name}))
+    return is_differentiable_path(block.outer, name, data=differentiable)
 
 
 # ---- the functions ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, expose, named_var, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
-from braces.ir.records import VALUE, Body, Op, VarInfo
+from braces.ir.records import DATA, VALUE, Body, Op, VarInfo
 from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
@@ -102,22 +102,22 @@ def reachable_through(
     return active
 
 
-def is_differentiable_path(table: SymbolTable, name: str) -> bool:
+def is_differentiable_path(table: SymbolTable, name: str, *, data: bool = True) -> bool:
     """Return whether a visible variable depends on a differentiable variable.
 
-    That is data, trainable parameters, and the parameters of blocks.
+    That is data, if `data` is true, trainable parameters, and the parameters of blocks.
     """
     owner = table.table_of(name)
     assert owner is not None
     info = owner.vars[name]
     if info.kind != VALUE:
-        return has_cotangent(info.type) and (info.trainable or not info.persistable)
+        counts = info.trainable or not info.persistable
+        return has_cotangent(info.type) and counts and (data or info.kind != DATA)
     ops = backward_slice(owner, [name])
     bound_names = names_bound_by(ops)
-    free_names = {name_ for op in ops for name_ in op.reads()} - bound_names
-    return name in reachable_through(
-        ops, owner.vars, {name_ for name_ in free_names if is_differentiable_path(owner, name_)}
-    )
+    free = {read for op in ops for read in op.reads()} - bound_names
+    starts = {read for read in free if is_differentiable_path(owner, read, data=data)}
+    return name in reachable_through(ops, owner.vars, starts)
 
 
 def open_blocks(host: SymbolTable) -> list[SymbolTable]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.builder.builder import Builder, current_program
-from braces.builder.source_line import user_source, with_user_line
+from braces.builder.source_line import user_source, warn_user, with_user_line
 from braces.builder.var import Var, declared_var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
@@ -19,9 +19,11 @@ from braces.frontend.optimizer.core.transforms import Transform
 from braces.hints.objects import Hinted
 from braces.ir.records import PARAMETER, VarInfo
 from braces.notebook import TextView
+from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.autodiff.common import Named, differentiable_vars
 from braces.passes.autodiff.recording import record_derivation
 from braces.passes.autodiff.reverse_mode import append_backward
+from braces.passes.autodiff.value_sources import value_sources
 from braces.passes.verifier.program import verified_at_end
 
 
@@ -72,6 +74,11 @@ class Optimizer(RecordedCall, Hinted, TextView):
         Returns:
             Each updated parameter and its gradient before any clipping.
 
+        Warns:
+            BracesWarning: If the loss reads trainable parameters through operators without a
+                gradient only, as in `br.sign(w)`: these parameters stay as they are. There is
+                no warning for parameters behind `br.stop_gradient`.
+
         Raises:
             GradientError: If the loss is not a float scalar, or depends on none of the
                 parameters.
@@ -103,6 +110,7 @@ class Optimizer(RecordedCall, Hinted, TextView):
             recording.inputs = list(pairs) if selected is None else selected
             recording.results = [pairs.get(param) for param in recording.inputs]
             recording.optimizer, recording.live = stored_call(self), self
+        _warn_of_missing_gradients(loss, selected, pairs)
         return pairs
 
     @with_user_line
@@ -256,3 +264,27 @@ def _unreachable_error(loss: Var, selected: list[Var] | None) -> GradientError:
         fix="Create parameters with br.parameter(..., trainable=True), and compute the loss "
         "from them without stop_gradient and integer operators.",
     )
+
+
+def _warn_of_missing_gradients(
+    loss: Var, selected: list[Var] | None, pairs: Mapping[Var, Var]
+) -> None:
+    """Warn of parameters that the loss reads, but only through operators without a gradient."""
+    program, updated = loss.program, {param.name for param in pairs}
+    candidates = _trainable_params(program) if selected is None else selected
+    missing = [
+        param.name
+        for param in candidates
+        if param.name not in updated and has_cotangent(param.type)
+    ]
+    if not missing:
+        return
+    ops = [op for table in program.current.chain() for op in table.ops]
+    read = value_sources(ops, [loss.name])
+    if names := ", ".join(f"`{name}`" for name in missing if name in read):
+        warn_user(
+            f"no gradient for {names}: `{loss.name}` reads them through operators without a "
+            "gradient only, such as sign, round, argmax or comparisons, so they are not "
+            "updated. Use br.custom_gradient for a surrogate gradient, or br.stop_gradient "
+            "if they should have none."
+        )
