@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.define.definition import Check, OpDef
-from braces.define.derivatives import make_written_vjp
+from braces.define.written_vjp import make_written_vjp
 from braces.errors import BracesError
 from braces.ir.records import Op
 

@@ -5,14 +5,13 @@ Derivatives without a written rule are derived from the kernel by `jax.vjp` and 
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from braces.define.axes.derivative_axes import derive_axis_rule
-from braces.define.core.signature import Slot, read_signature
+from braces.define.core.signature import Slot
 from braces.define.definition import Attrs, OpDef, Types, Values
 from braces.dims import Size
 from braces.dtypes import Type
@@ -116,41 +115,6 @@ def _repeat_count(base: OpDef, once: Size | None, beside: Types) -> Size | None:
     """Return the count for one repetition per item; linear operators need no recomputation."""
     linear = base.product or base.costly
     return None if once is None else once * (sum(map(len, beside.values())) + (not linear))
-
-
-def make_written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
-    """Return the gradient of an operator with a written kernel; see `DefinitionRules.vjp`."""
-    _annotate_lambda(kernel, f"{base.stem}_vjp")
-    inputs, kernel_attrs = read_signature(kernel)
-    roles = {spec.name: spec.role for spec in base.attrs}
-    attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in kernel_attrs)
-    single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
-    wrt = base.inputs[:1] if single else base.inputs
-    suffix = suffix_of(GRAD, base)
-    outputs = tuple(Slot(slot.name + suffix, slot.many, optional=True) for slot in wrt)
-    many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
-    slots = tuple(
-        Slot(s.name, s.many or s.name.removesuffix(suffix) in many, s.optional) for s in inputs
-    )
-    doc = f"Gradient of {base.type}."
-    cotangents = frozenset(slot.name + suffix for slot in base.outputs)
-    return OpDef(
-        f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
-        axes_rule=derive_axis_rule(base.axes_rule, slots, outputs, suffix, cotangents),
-        cotangents=cotangents, operations=2 * _factor(base),
-    )  # fmt: skip
-
-
-def _annotate_lambda(kernel: Callable[..., Any], name: str) -> None:
-    """Name a lambda expression, and annotate its parameters as arrays."""
-    function = inspect.unwrap(kernel)
-    if getattr(function, "__name__", "") == "<lambda>":
-        function.__annotations__ = dict.fromkeys(inspect.signature(kernel).parameters, "Tensor")
-        function.__name__ = kernel.__name__ = name
-
-
-def _factor(base: OpDef) -> int:
-    return base.operations if isinstance(base.operations, int) else 1
 
 
 def _vjp_of(base: OpDef) -> OpDef:

@@ -14,10 +14,11 @@ import numpy as np
 
 from braces.define.axes.shape_rules import Shapes, infer_shapes, infer_unmixed_shapes
 from braces.define.core.jax_settings import braces_jax_settings
-from braces.define.core.kernel_call import call_rule, raise_input_error
+from braces.define.core.kernel_call import call_rule, first_line_of, raise_input_error
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.jax_types import JaxTypeConverter, require_array, symbolic_names
+from braces.define.written_vjp import is_of_user
 from braces.dims import Dim, Size, Unifier
 from braces.dtypes import (
     DType,
@@ -77,6 +78,8 @@ def infer(
     """
     light_types = infer_without_kernel(definition, types, attrs, wanted, context, outer)
     if light_types is not None:
+        if definition.infer_rule is not None and is_of_user(definition.kernel):
+            _check_against_kernel(definition, types, attrs, light_types, context.unifier)
         return light_types
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer, definition, types, attrs, wanted, context)
@@ -348,6 +351,41 @@ def _check_against_axes(
                     f"{type_} from the kernel.",
                     fix="Declare the kernel's axes in axes=; append `!` to axes that change.",
                 )
+
+
+def _check_against_kernel(
+    definition: OpDef,
+    types: Types,
+    attrs: Attrs,
+    declared: Mapping[str, tuple[Type, ...]],
+    unifier: Unifier,
+) -> None:
+    """Reject a definition of a user whose inference rule disagrees with its kernel."""
+    try:
+        traced = types_of_kernel(definition, types, attrs)
+    except OpDefinitionError:  # a kernel that reads values runs interpreted
+        return
+    for slot, slot_types in ({} if traced is None else traced).items():
+        for got, expected in zip(slot_types, declared.get(slot, ()), strict=False):
+            if not unifies(expected, got, unifier.copy()):
+                raise OpDefinitionError(
+                    f"{definition.type}: expected {expected} for `{slot}` from "
+                    f"@{definition.type}.infer, got {got} from the kernel.",
+                    fix=f"Make both agree. See {first_line_of(definition.kernel)}",
+                )
+
+
+def types_of_kernel(
+    definition: OpDef, types: Types, attrs: Attrs
+) -> dict[str, tuple[Type, ...]] | None:
+    """Return the types of all results of a kernel; `None` if it cannot be traced with these.
+
+    A kernel may need known sizes, although its inference rule does not.
+    """
+    try:
+        return _infer_by_kernel(definition, types, attrs, ())
+    except ShapeError:
+        return None
 
 
 _kernel_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}

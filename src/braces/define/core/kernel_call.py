@@ -72,7 +72,7 @@ def call_rule(
         detail = f"{result.__class__.__name__}, {' '.join(repr(result).split()):.80}"
         what, line = (
             f"{_rule_name(type, part)} returned an invalid result: {detail}.",
-            _first_line_of(rule),
+            first_line_of(rule),
         )
         raise _definition_error(what, part, line, (arguments, attrs), at) from error
 
@@ -150,10 +150,11 @@ def _definition_error(
 
 def _failing_line(error: Exception, function: Callable[..., Any]) -> str:
     """Return the line at which a function failed, or else its first line."""
-    return innermost_line(error) or _first_line_of(function)
+    return innermost_line(error) or first_line_of(function)
 
 
-def _first_line_of(function: Callable[..., Any]) -> str:
+def first_line_of(function: Callable[..., Any]) -> str:
+    """Return file and first line of a function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 

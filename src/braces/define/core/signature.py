@@ -89,12 +89,25 @@ def read_signature(
         if parameter.kind is parameter.KEYWORD_ONLY:
             attrs.append(_read_attribute(kernel, parameter, kind))
         else:
+            _check_is_input(kernel, parameter.name, kind)
             many = parameter.kind is parameter.VAR_POSITIONAL
             optional = many or kind.endswith("| None")
             index = kind.removesuffix(" | None") == "Indices"
             inputs.append(Slot(parameter.name, many, optional, index))
     _check_roles(kernel, attrs)
     return tuple(inputs), tuple(attrs)
+
+
+def _check_is_input(kernel: Callable[..., Any], name: str, annotated: str) -> None:
+    """Refuse a positional parameter whose annotation is that of an attribute."""
+    kind = annotated.removesuffix(" | None")
+    if kind in KINDS or (kind in ROLES and kind != "Indices"):
+        raise OpDefinitionError(
+            f"{kernel.__name__}: the attribute `{name}` must be keyword-only.",
+            given=f"{name}: {annotated}",
+            fix=f"Write `*,` before `{name}`; positional parameters are inputs, annotated as "
+            "Tensor.",
+        )
 
 
 def _read_attribute(

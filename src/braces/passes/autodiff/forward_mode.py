@@ -32,6 +32,7 @@ from braces.passes.autodiff.common import (
     open_blocks,
 )
 from braces.passes.autodiff.reverse_mode import Backprop
+from braces.passes.autodiff.written_derivatives import check_types
 
 
 class OpJvpContext(OpContext):
@@ -165,6 +166,7 @@ class PushForward:
             arguments, at = [known, moves, op.attrs], op.describe()
             rule, read = definition.jvp_rule, partial(_read_tangents, op)
             new_tangents = call_rule(definition.type, "jvp", rule, arguments, {}, read, at)
+            check_types(op, "jvp", rule, known, new_tangents)
         else:
             derived = OPS.get(f"{definition.type}.jvp")
             operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}

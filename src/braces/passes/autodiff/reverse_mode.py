@@ -44,6 +44,11 @@ from braces.passes.autodiff.common import (
     open_blocks,
     reachable_through,
 )
+from braces.passes.autodiff.written_derivatives import (
+    check_count,
+    check_kernel,
+    check_types,
+)
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_all
 
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
@@ -215,7 +220,9 @@ class Backprop:
         )
         rule, at = definition.gradient_rule, op.describe()
         read = partial(_read_cotangents, definition, op)
-        return call_rule(definition.type, "gradient", rule, [view], {}, read, at)
+        grads = call_rule(definition.type, "gradient", rule, [view], {}, read, at)
+        check_types(op, "gradient", rule, self._slots(op.inputs), grads)
+        return grads
 
     def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
         derived = OPS.get(f"{definition.type}.vjp")
@@ -224,6 +231,7 @@ class Backprop:
             for slot, names in op.inputs.items()
             if any(n in self.active for n in names) and derived.output(slot + derived.suffix)
         ]
+        check_count(derived, op, self.active)
         if not slots:
             return {}
         variables = {**op.outputs, **op.inputs}
@@ -235,7 +243,8 @@ class Backprop:
         attrs = {
             n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
         }
-        results = apply(derived, operands, attrs, wanted=slots)
+        slots = check_kernel(derived, op, (operands, attrs), slots, self._slots(op.inputs))
+        results = apply(derived, operands, attrs, wanted=slots) if slots else {}
         return {slot.removesuffix(derived.suffix): grads for slot, grads in results.items()}
 
     def _output_grads(self, slot: Slot | None, names: tuple[str, ...]) -> tuple[Var, ...]:
