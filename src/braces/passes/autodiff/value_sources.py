@@ -33,13 +33,13 @@ def value_sources(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
     sources = defaultdict[str, list[str]](list)
     for op in ops:
         _add_edges(op, sources)
-    found, new = set[str](), list(names)
+    reached, new = set[str](), list(names)
     while new:
         name = new.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             new.extend(sources[name])
-    return found
+    return reached
 
 
 def _add_edges(op: Op, sources: dict[str, list[str]]) -> None:
@@ -73,7 +73,7 @@ def _reads_no_values(op: Op) -> bool:
 
 
 def _controls(op: Op, passed: set[str]) -> list[str]:
-    """Return conditions, indices and trip counts: what is read and does not enter a block."""
+    """Return conditions, indices and trip counts: operands that do not enter a block."""
     operands = (n for slot, names in op.inputs.items() if slot != CAPTURES for n in names)
     return [
         *(name for name in operands if name not in passed),

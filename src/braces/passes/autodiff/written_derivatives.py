@@ -57,9 +57,11 @@ def check_kernel(
         return slots
     operands, attrs = call
     unifier = current_program().current.unifier
-    given = {slot: tuple(var.type for var in several) for slot, several in operands.items()}
+    operand_types = {
+        slot: tuple(var.type for var in several) for slot, several in operands.items()
+    }
     try:
-        types = resolve_types(given, unifier)
+        types = resolve_types(operand_types, unifier)
         traced = types_of_kernel(derived, types, derived.bind_attrs(attrs))
         if traced is None:
             return slots
