@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,10 @@ def _embedded(rows: br.Var, w: br.Var) -> br.Var:
     return br.sum(br.take(table, ids, axis=0) * rows, axis=0)
 
 
+def _numbers(places: br.Var) -> br.Var:
+    return br.reshape(br.cast(places, "float64"), [-1, 1])
+
+
 ROUNDED: dict[str, Use] = {
     "itself": lambda rows, w: rows * w,
     "sum": lambda rows, w: br.sum(rows, axis=0),
@@ -164,10 +169,23 @@ ROUNDED |= {
     "rolled": lambda rows, w: br.sum(
         br.roll(rows, 2, axis=0) * br.cumsum(rows, axis=0), axis=0
     ),
+    "numbered": lambda rows, w: br.sum(rows * _numbers(br.arange(rows.shape[0]))) * w,
+    "numbered from the end": lambda rows, w: br.sum(
+        rows * _numbers(br.arange(rows.shape[0] - 1, -1, -1)) ** 2, axis=0
+    ),
+    "numbered from one": lambda rows, w: br.sum(
+        rows / _numbers(br.arange(1, rows.shape[0] + 1)), axis=0
+    ),
     "last": lambda rows, w: rows[-1] * w,
     "first": lambda rows, w: rows[0] * w,
 }
 EXACT: dict[str, Use] = {
+    "taken by number": lambda rows, w: br.sum(
+        rows * br.take(rows, br.arange(rows.shape[0] - 1, -1, -1), axis=0), axis=0
+    ),
+    "every other number": lambda rows, w: (
+        w * br.sum(br.arange(0, 2 * rows.shape[0], 2, dtype="float64"))
+    ),
     "flat": lambda rows, w: br.sum(br.reshape(rows, [-1]) ** 2) * w,
     "all but the first": lambda rows, w: br.sum(rows[1:], axis=0),
     "deviation": lambda rows, w: br.std(br.concat([rows, br.reshape(w, [1, 3])], axis=0)) * w,
@@ -378,7 +396,10 @@ def test_what_is_compiled_for_each_number_of_rows_says_so(
     said = "not padded, so each size is compiled: reshape mixes batch elements"
     assert said in str(prog.explain(list(fetch.values())))
     with caplog.at_level("INFO", logger="braces"):
-        br.Executor().run(prog, scope_with_w(), {"n": np.int32(2)}, fetch)
+        exe = br.Executor()
+        exe.run(prog, scope_with_w(), {"n": np.int32(2)}, fetch)
+    (change,) = {one.change for one in exe.stats.listed if "exact because of op" in one.change}
+    assert re.search(r"exact because of op `reshape_\d` \(reshape\).*, is 2, was 1", change)
     (record,) = (one for one in caplog.records if "not padded" in one.getMessage())
     assert said in record.getMessage()
     prog, fetch = program(ROUNDED["cumulative"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from braces.builder.append import emit
 from braces.builder.scalar_promotion import cast_literal
 from braces.define.axes.axis_map import (
     Attrs,
@@ -19,7 +20,7 @@ from braces.define.axes.axis_rules import constant_axes
 from braces.define.core.attribute_kinds import Number
 from braces.define.decorator import Tensor, op
 from braces.define.type_inference import InferenceContext
-from braces.dims import Shape, Size, call
+from braces.dims import Dim, Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError
 from braces.ir.records import Literal, Op
@@ -279,6 +280,28 @@ def infer_arange(
     if isinstance(start, int) and isinstance(count, int) and count:
         cast_literal([start, start + (count - 1) * step], dtype)
     return TensorType(dtype, (count,))
+
+
+@arange.rounded
+def numbers_of_rows(view: RowView, count: str) -> Op:
+    """Number the batch elements without padding; padding has the number of the first one."""
+    attrs = view.op.attrs
+    start, stop, step = _bounds(**attrs)
+    if not (view.mentions(start) or view.mentions(stop)):
+        return view.op
+    offset = start - view.rows if view.mentions(start) else 0
+    if step not in (1, -1) or (stop - start) * step != view.rows or isinstance(offset, Dim):
+        raise row_count_error(view.op, "stop")
+    places, number = emit("arange", stop=view.rows), view.var(count)
+    places = emit("where", emit("less", places, number), places, 0) * step
+    first = number + offset if view.mentions(start) else emit("size", value=start)
+    inputs = {"x": ((places + first).name,)}
+    return view.op.with_(type="cast", inputs=inputs, attrs={"dtype": attrs["dtype"]})
+
+
+def _bounds(start: Any, stop: Any, step: Any, dtype: Any) -> tuple[Size, Size, int]:
+    del dtype
+    return start, stop, step
 
 
 def linspace_dtype(

@@ -42,23 +42,29 @@ from braces.passes.verifier.program import next_dim_number
 EXACT = "not padded, so each size is compiled"
 
 
-def pad_for_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
+def pad_for_run(
+    program: ProgramDef, causes: dict[str, str] | None = None
+) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
     """Pad the data-dependent sizes of a program for a compiled run.
 
     Plain blocks are inlined, so that sizes in them are visible; gradients are already built
     then.
+
+    Args:
+        program: The program.
+        causes: Receives the cause for each dimension that keeps exact sizes.
 
     Returns:
         The program, the dimensions that may be padded, and the reasons against others.
     """
     inlined = inline_blocks(program, always=True)
     with collect_notes() as notes:
-        padded, padded_dims = pad_data_dependent_sizes(inlined, again=True)
+        padded, padded_dims = pad_data_dependent_sizes(inlined, True, causes)
     return padded, padded_dims, notes
 
 
 def pad_data_dependent_sizes(
-    program: ProgramDef, again: bool = False
+    program: ProgramDef, again: bool = False, causes: dict[str, str] | None = None
 ) -> tuple[ProgramDef, tuple[str, ...]]:
     """Return a program that is correct if data-dependent sizes are padded.
 
@@ -68,11 +74,13 @@ def pad_data_dependent_sizes(
         program: The program.
         again: Whether to process sizes that the program already marks as padded: operators
             added after this pass, as a gradient, mix their rows.
+        causes: Receives the cause for each dimension that keeps exact sizes.
 
     Returns:
         The program, and the dimensions that may be padded, with at least one real row.
     """
     body, padded_dims = program.main, list[str]()
+    causes = {} if causes is None else causes
     input_names = [name for name, info in body.vars.items() if info.kind != VALUE]
     fixed_types = [body.vars[name].type for name in (*input_names, *program.updates.values())]
     size_ops = dict[str, Op]()
@@ -81,6 +89,7 @@ def pad_data_dependent_sizes(
             size_ops.setdefault(name, op)
         elif name := data_dependent_size(op):
             note(op.name, f"{EXACT}: `{op.type}` supports no padding of `{name}`", "missed")
+            causes[name] = op.describe()
     for name, op in size_ops.items():
         if not again and op.attrs[OPS.get(op.type).roles["Roomy"]]:
             padded_dims.append(name)
@@ -88,13 +97,14 @@ def pad_data_dependent_sizes(
         if any(
             isinstance(type_, TensorType) and _mentions(type_, name) for type_ in fixed_types
         ):
-            what = f"{EXACT}: a feed or a persistable variable has the size `{name}`"
-            note(op.name, what, "missed")
+            causes[name] = "a feed or a persistable variable"
+            note(op.name, f"{EXACT}: {causes[name]} has the size `{name}`", "missed")
             continue
         try:
             body = _mask_dim(body, name)
         except BracesError as error:
             note(op.name, f"{EXACT}: {error.what} {error.at or ''}".rstrip(), "missed")
+            causes[name] = error.at or error.what
             continue
         note(op.name, f"padded: `{name}` becomes a capacity")
         padded_dims.append(name)

@@ -110,6 +110,7 @@ class CompiledPlan:
         self.recent = recent
         self.recent.own(self)
         self.notice = notice
+        self.causes: dict[str, str] = {}
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
@@ -228,8 +229,10 @@ class CompiledPlan:
         Padding is checked, too, so sizes are exact with checks of values.
         """
         if not self.known.rows or self.checks:
+            self.causes |= dict.fromkeys(self.known.rows, "the checks of values")
             return self.exact
-        padded, dims, notes = pad_for_run(ProgramDef(self.exact.body, self.exact.updates))
+        exact = ProgramDef(self.exact.body, self.exact.updates)
+        padded, dims, notes = pad_for_run(exact, self.causes)
         self.notice.tell_exact(note for note in notes if note.what.startswith(EXACT))
         if not dims:
             return self.exact
@@ -271,6 +274,7 @@ class CompiledPlan:
     def _made_exact(self, counts: Mapping[str, int]) -> CompileVariant:
         """Return the block for exact sizes, which are now known."""
         for name, count in counts.items():
+            self.causes.setdefault(name, "an operator that failed in padding")
             self.known.guesses[name].correct(count)
         return self.exact
 
@@ -388,7 +392,7 @@ class CompiledPlan:
         seconds, read = perf_counter() - begun, count_cache_hits() > reads
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
-        facts = form.facts(self.known, self.plan.wanted, timed)
+        facts = form.facts(self.known, self.plan.wanted, timed, self.causes)
         change = self.notice.change(run.feeds, states, facts)
         compilation = Compilation(self.notice.program, change, seconds, read)
         self.recent.counters.add(compilation)

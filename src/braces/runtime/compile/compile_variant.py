@@ -41,7 +41,11 @@ class CompileVariant:
         return sizes[site.length] if site.length in self.rounded else 0
 
     def facts(
-        self, known: CapacityEstimates, fetches: Iterable[str], timed: bool
+        self,
+        known: CapacityEstimates,
+        fetches: Iterable[str],
+        timed: bool,
+        causes: Mapping[str, str],
     ) -> dict[str, str]:
         """Return the assumptions of its code besides shapes, in words.
 
@@ -49,11 +53,20 @@ class CompileVariant:
             known: The assumed sizes and capacities.
             fetches: The names of the fetches.
             timed: Whether loops check the time limit.
+            causes: The cause for each dimension that keeps exact sizes.
         """
         sizes = known.sizes(self.rounded).items()
         most = {name: "up to " if name in self.rounded else "" for name, _ in sizes}
+        exact = {
+            name: f", exact because of {causes[name]},"
+            for name, _ in sizes
+            if name in causes and name not in self.rounded
+        }
         return {
-            **{f"the size `{name}`": f"{most[name]}{size}" for name, size in sizes},
+            **{
+                f"the size `{name}`{exact.get(name, '')}": f"{most[name]}{size}"
+                for name, size in sizes
+            },
             **{f"the capacity of `{name}`": str(n) for name, n in known.capacities().items()},
             "the list of fetches": ", ".join(fetches) or "empty",
             "the time limit": "checked" if timed else "not checked",

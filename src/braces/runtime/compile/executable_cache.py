@@ -72,8 +72,9 @@ class ExecutableCache:
             self._told = True
             LOGGER.warning(
                 "More than %d executables are in use: the least recently used one is evicted, "
-                "and compiled again at its next use. Pad batches to few sizes, or raise "
-                "br.Executor(max_executables=...).",
+                "and compiled again at its next use. print(exe.stats) lists the causes of the "
+                "compilations. Pad batches to few sizes, replace operators that require exact "
+                "sizes, or raise br.Executor(max_executables=...).",
                 self.limit,
             )
 
