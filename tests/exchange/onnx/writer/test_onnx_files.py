@@ -12,6 +12,7 @@ import pytest
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
+from braces.exchange.onnx.writer.graph.live_nodes import names_read
 from braces.ir.files import atomic_write
 from tests.support.onnx_round_trip import run_model
 
@@ -151,3 +152,32 @@ def test_an_export_that_ends_at_any_step_leaves_a_graph_with_its_own_weights(
         assert names(tmp_path) == before
     export(path, 2.0)
     assert weight_of(path) == 2.0
+
+
+def _unread(owner: Any) -> list[str]:
+    """The outputs of nodes of a graph or function, and of inner graphs, that nothing reads."""
+    outputs = [getattr(entry, "name", entry) for entry in owner.output]
+    read = {*names_read(owner.node), *outputs}
+    graphs = [a.g for node in owner.node for a in node.attribute if a.HasField("g")]
+    own = [str(list(n.output)) for n in owner.node if read.isdisjoint(filter(None, n.output))]
+    return [*own, *(name for graph in graphs for name in _unread(graph))]
+
+
+def test_a_file_has_no_node_and_no_weight_that_nothing_reads(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 3, 12, 12])
+        maps = br.batch_norm(br.max_pool2d(br.conv2d(x, 4, 3, act="relu"), 2))
+        y = br.gelu(br.layer_norm(br.fc(br.mean(maps, axis=[2, 3]), 4)))
+        rnn = br.create_rnn(reverse=True)
+        with rnn.stepnet() as net:
+            total = net.add_memory(init=br.zeros([4]))
+            part, _ = br.split(br.concat([net.add_input(y), total]), 2)
+            total.update(total + part)
+            net.add_output(br.topk(total.next, 2)[0])
+        fetches = [br.split(y, 2, axis=1)[0], rnn()]
+    scope, path = br.Executor(mode="interpret").init(prog), tmp_path / "model.onnx"
+    br.to_onnx(prog, path, scope=scope, fetches=fetches)
+    model: Any = onnx.load(path)
+    assert [*_unread(model.graph), *(n for f in model.functions for n in _unread(f))] == []
+    read = {*names_read(model.graph.node)}
+    assert {tensor.name for tensor in model.graph.initializer} <= read

@@ -22,6 +22,11 @@ from braces.exchange.onnx.writer.graph.graph import (
     rename_values,
     value_info,
 )
+from braces.exchange.onnx.writer.graph.live_nodes import (
+    live_nodes,
+    names_read,
+    prune_function,
+)
 from braces.exchange.onnx.writer.writer import BlockExporter
 from braces.extend.building import ProgramHolder, Var, program_of, with_user_line
 from braces.extend.operators import Plan
@@ -169,10 +174,13 @@ def _model(
     rename_values(g.nodes, model_state.called)
     functions = [shared_function.proto for shared_function in model_state.functions.values()]
     list_all_outputs(g.nodes, functions)
+    for function in functions:
+        prune_function(function)
+    nodes = live_nodes([*g.model.constants, *g.nodes], [called for called, _ in outputs])
     size_inputs = [name for name in spare if name not in model_state.spare]
     input_names = [*plan.feeds, *size_inputs, *moved]
     graph_proto = onnx.helper.make_graph(
-        [*g.model.constants, *g.nodes],
+        nodes,
         "program",
         [value_info(name, g.type(name)) for name in input_names],
         [value_info(called, g.type(name)) for called, name in outputs],
@@ -182,7 +190,7 @@ def _model(
         producer_name=PRODUCER,
         ir_version=IR_VERSION,
         functions=functions,
-        opset_imports=opset_imports([*g.nodes]),
+        opset_imports=opset_imports(nodes),
     )
     if moved:
         nexts = {
@@ -190,7 +198,7 @@ def _model(
             for (called, _), name in zip(outputs[-len(moved) :], moved, strict=True)
         }
         onnx.helper.set_model_props(model, {UPDATES: json.dumps(nexts)})
-    read_names = {*_names_read(g.nodes), *(entry.name for entry in graph_proto.output), *moved}
+    read_names = {*names_read(nodes), *(entry.name for entry in graph_proto.output), *moved}
     return model, list(_values([name for name in states if name in read_names], scope))
 
 
@@ -222,15 +230,6 @@ def _copy_as(g: OnnxGraph, value_name: str, wanted: str, kept: bool = False) -> 
     copy_name = g.op("Identity", value_name)
     g.model.called[copy_name] = wanted if kept else g.model.fresh(wanted)
     return g.model.called[copy_name]
-
-
-def _names_read(nodes: Iterable[Any]) -> Iterator[str]:
-    """Yield all names that nodes and their subgraphs read."""
-    for node in nodes:
-        yield from node.input
-        for attribute in node.attribute:
-            yield from _names_read(attribute.g.node)
-            yield from (entry.name for entry in attribute.g.output)
 
 
 def _values(
