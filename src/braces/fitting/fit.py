@@ -76,8 +76,9 @@ def fit(
         log_files: Files of the history: `.jsonl` (JSON lines), `.csv`, or a folder, for
             TensorBoard. After a resume, rows beyond the checkpoint are removed.
         log_every: The number of steps between rows of single steps in the log files; by default
-            they have epochs alone.
-        scope: The scope of the variables; those without a value are initialized.
+            they have epochs alone, as a CSV file always does.
+        scope: The scope of the variables; those without a value are initialized. The variables
+            of an earlier run continue; epochs and the order of the data begin again.
         exe: The executor; it has the layout and the mode.
         seed: The seed of the initialization.
         fresh: Remove the checkpoints of the folder, and begin at the first step.

@@ -66,7 +66,8 @@ def batches(
             without names remain tuples; `br.fit` takes the names from the data of the program,
             in order of declaration.
         bucket_by: The length of a row: a function of a row as a dict, or the name of a column
-            of lengths or sequences. Batches then have rows of similar length.
+            of lengths or sequences. Batches then have rows of similar length, and all columns
+            of sequences are padded to one size.
         sizes: The sizes that sequences are padded to, increasing; by default powers of two.
         pad: The fill value of padded sequences, or a dict of them by name; by default 0.
         transform: A function of a batch, or of a batch and a NumPy generator, that returns the

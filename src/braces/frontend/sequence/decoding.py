@@ -47,7 +47,9 @@ def greedy(
     Args:
         step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
-        init: The initial state; see `br.decoding`.
+        init: The initial state: a variable, or a nested tuple, list or dict of variables with
+            the batch axis first; scalars are shared by all batch elements. Values of each batch
+            element, as the output of an encoder, belong into it.
         start: The first id of all sequences, or an integer for each of them. Ids have its
             dtype; a Python integer is int64.
         end: The id that ends a sequence.
@@ -99,7 +101,9 @@ def sample(
     Args:
         step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
-        init: The initial state; see `br.decoding`.
+        init: The initial state: a variable, or a nested tuple, list or dict of variables with
+            the batch axis first; scalars are shared by all batch elements. Values of each batch
+            element, as the output of an encoder, belong into it.
         start: The first id of all sequences, or an integer for each of them. Ids have its
             dtype; a Python integer is int64.
         end: The id that ends a sequence.
@@ -202,8 +206,9 @@ def beam_search(
     Args:
         step: Maps ids, integer[rows * beams], and a state to logits, [rows * beams,
             vocabulary], and the next state.
-        init: The initial state, with the batch size first; it is repeated for the beams and
-            gathered for surviving hypotheses. See `br.decoding`.
+        init: The initial state, as for `greedy`; it is repeated for the beams and gathered for
+            surviving hypotheses. A value of each batch element that is captured in place of it
+            has rows / beams entries, which do not fit.
         beams: Number of hypotheses per batch element.
         start: The first id of all sequences, or an integer for each of them. Ids have its
             dtype; a Python integer is int64.
