@@ -27,11 +27,11 @@ def data(rows: int = ROWS, batch: int = BATCH, seed: int = 0) -> br.Batches:
     return br.batches(arrays(rows), batch, seed=seed)
 
 
-def net(width: int = 3, rate: float = 1e-2) -> tuple[br.Program, br.Var]:
+def net(width: int = 3, rate: float = 1e-2, dropped: float = 0.2) -> tuple[br.Program, br.Var]:
     """Return a program with dropout, an optimizer with state, and its loss."""
     with br.Program() as prog:
         x, y = br.data("x", ["n", 4]), br.data("y", ["n", 1])
-        hidden = br.dropout(br.fc(x, width, act="tanh", name="hidden"), 0.2)
+        hidden = br.dropout(br.fc(x, width, act="tanh", name="hidden"), dropped)
         loss = br.mean(br.squared_error(br.fc(hidden, 1, name="out"), y))
         br.optimizer.adam(rate).minimize(loss)
     return prog, loss

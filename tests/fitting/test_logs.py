@@ -8,6 +8,7 @@ import json
 import math
 import struct
 import sys
+import time
 import types
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -175,6 +176,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, **options: Any) -> str:
 def test_without_a_terminal_each_epoch_is_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("braces.fitting.progress.ANNOUNCED_AFTER_S", 600.0)
     lines = shown(monkeypatch, io.StringIO(), folder=tmp_path).splitlines()
     assert [line.split("  ")[0] for line in lines] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert "val_loss" in lines[0]
@@ -206,6 +208,22 @@ def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     fit()
     assert not stream.getvalue()
+
+
+def test_a_long_compilation_is_announced_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("braces.fitting.progress.ANNOUNCED_AFTER_S", 0.0)
+    stream = io.StringIO()
+    progress = Progress(stream)
+
+    class Slow(br.Callback):
+        def on_start(self, run: Any) -> None:
+            progress.on_start(run)
+            time.sleep(0.2)
+
+    fit(callbacks=[Slow()])
+    assert stream.getvalue() == "compiling …\n"
 
 
 def test_the_bar_shows_compilation_then_rate_and_remaining_time() -> None:

@@ -324,11 +324,25 @@ def test_a_damaged_checkpoint_names_itself_and_the_intact_one(tmp_path: Path) ->
     with pytest.raises(br.FileFormatError, match="damaged") as caught:
         walk(tmp_path)
     step = int(before.stem.partition("-")[2])
-    assert caught.value.fix.endswith(
+    assert str(caught.value).endswith(
         f"Remove {newest.name} from the folder to continue from step {step}."
     )
     newest.unlink()
     assert walk(tmp_path).resumed == step
+
+
+@pytest.mark.parametrize("changed", ["rate", "dropout"])
+def test_another_program_with_the_same_variables_resumes_with_a_warning(
+    tmp_path: Path, changed: str
+) -> None:
+    options: dict[str, Any] = {"folder": tmp_path, "quiet": True, "exe": shared_executor()}
+    br.fit(net()[0], data(), epochs=1, **options)
+    assert br.fit(net()[0], data(), epochs=1, **options).resumed == STEPS
+    other, _ = net(rate=0.5) if changed == "rate" else net(dropped=0.5)
+    with pytest.warns(br.BracesWarning, match=rf"of the checkpoint of step {STEPS}\b"):
+        run = br.fit(other, data(), epochs=2, **options)
+    assert run.resumed == STEPS
+    assert br.fit(other, data(), epochs=2, **options).resumed == 2 * STEPS
 
 
 def test_a_checkpoint_of_a_loop_by_hand_is_refused(tmp_path: Path) -> None:

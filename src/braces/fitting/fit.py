@@ -56,7 +56,8 @@ def fit(
     loop itself.
 
     On a terminal a bar shows the progress, in a notebook the curves; elsewhere each epoch
-    prints one line on standard error.
+    prints one line on standard error, and so does a first step that takes more than 2 s because
+    it compiles.
 
     Args:
         program: The program with an optimizer.

@@ -5,7 +5,8 @@
      "sums": {"loss": [81.5, 128.0]},                     of the current epoch
      "row": null,                                         of an epoch without validation yet
      "state": null,                                       of the source of the data
-     "run": {"data": {"rows": 1347, "seed": 0}, "seed": 0}}
+     "run": {"data": {"rows": 1347, "seed": 0}, "seed": 0},
+     "program": "…"}                                      a fingerprint, to warn of another one
 
 `epoch` and `batch` count from 0, and are those of the next step; at the end of an epoch `ended`
 is true until its row is complete.
@@ -20,8 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from braces.builder.builder import Builder
+from braces.builder.source_line import warn_user
 from braces.dtypes import TensorType, Type
 from braces.errors import FileFormatError, ProgramError
+from braces.ir.fingerprint import fingerprint
 
 Row = dict[str, Any]
 """The measurements of an epoch: numbers, and lists for arrays."""
@@ -125,6 +129,22 @@ def check_same_run(folder: Path, step: int, stored: Any, run: Mapping[str, Any])
     differences = list(_differences("", stored["run"], _encoded(run)))
     if differences:
         raise _refused(folder, step, _difference_text(differences))
+
+
+def program_hash(program: Builder) -> str:
+    """Return the fingerprints of a program and of its initial values."""
+    return fingerprint(program) + fingerprint(program.startup)
+
+
+def warn_of_other_program(step: int, stored: Mapping[str, Any], program: str) -> None:
+    """Warn if the program of a checkpoint, whose position has its fingerprint, is another."""
+    before = stored.get("program")
+    if isinstance(before, str) and before != program:
+        warn_user(
+            f"the program, or an initial value such as the learning rate, differs from that of "
+            f"the checkpoint of step {step}. Training resumes with this program and with the "
+            "values of the checkpoint."
+        )
 
 
 def check_same_variables(

@@ -7,6 +7,7 @@ less than a millisecond does not wait for it.
 from __future__ import annotations
 
 import sys
+from threading import Timer
 from time import perf_counter
 from typing import Any, TextIO
 
@@ -18,6 +19,8 @@ from braces.fitting.training import TrainingStep
 from braces.lazy import console, rich_live, rich_text
 
 DRAWN_PER_S = 8
+ANNOUNCED_AFTER_S = 2.0
+"""The time after which a first step that compiles is announced, where there is no bar."""
 _BAR_WIDTH = 24
 _COUNTS = ("epoch", "step")
 
@@ -40,6 +43,7 @@ class Progress(Callback):
         self._live: Any = None
         self._display: Any = None
         self._handle: Any = None
+        self._timer: Timer | None = None
 
     def on_start(self, run: Fit) -> None:  # noqa: D102 - inherited
         self.run = run
@@ -54,6 +58,14 @@ class Progress(Callback):
             self._live.start()
         else:
             self._display = notebook_display()
+            self._announce_compilation()
+
+    def _announce_compilation(self) -> None:
+        """Write a line if the first step is not done after some time."""
+        if self._display is None:
+            self._timer = Timer(ANNOUNCED_AFTER_S, self._write, ["compiling …"])
+            self._timer.daemon = True
+            self._timer.start()
 
     def on_step(self, run: Fit, step: TrainingStep) -> None:  # noqa: D102 - inherited
         self.steps = step.in_epoch
@@ -64,7 +76,12 @@ class Progress(Callback):
 
     def _first_step(self, run: Fit) -> None:
         self.first_done = perf_counter()
+        self._cancel()
         self.compile_s = run.exe.stats.seconds - self._compiled_before
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def on_epoch(self, run: Fit, row: Row) -> None:  # noqa: D102 - inherited
         now = perf_counter()
@@ -92,6 +109,7 @@ class Progress(Callback):
             self._handle.update(run.history)
 
     def on_end(self, run: Fit, error: BaseException | None) -> None:  # noqa: D102 - inherited
+        self._cancel()
         if self._live is not None:
             self._live.stop()
         if isinstance(error, KeyboardInterrupt):

@@ -33,6 +33,8 @@ from braces.fitting.position import (
     check_same_run,
     check_same_variables,
     only_loop,
+    program_hash,
+    warn_of_other_program,
 )
 from braces.fitting.writes import StepEnd, checkpoint_errors, open_folder
 from braces.hints.objects import Hinted
@@ -165,6 +167,7 @@ class TrainingSteps(Hinted, TextView):
         self.position, self.resumed = Position(), None
         self.tally: Callable[[TrainingStep, Mark, Feed], None] | None = None
         own = {"steps": options.steps, "pad_to": dict(self._padding.multiples) or None}
+        self._hash = program_hash(program) if options.folder or beside is not None else ""
         self._run = {"data": fingerprint_of(self.data), "seed": options.seed}
         self._run |= {name: value for name, value in own.items() if value is not None}
         self._beside, self._turns, self.is_counted = beside, Turns(None), True
@@ -189,6 +192,7 @@ class TrainingSteps(Hinted, TextView):
         stored = self._record_of(info.data_position)
         check_same_variables(Path(folder), info.step, types, updated)
         check_same_run(Path(folder), info.step, stored, self._run)
+        warn_of_other_program(info.step, stored, self._hash)
         return Position.of_json(stored)
 
     def _record_of(self, stored: Any) -> Any:
@@ -213,7 +217,8 @@ class TrainingSteps(Hinted, TextView):
     def record(self) -> dict[str, Any]:
         """Return the position as JSON, with those of the trainings beside this one."""
         self._note_state()
-        return {**self.position.as_json(self._run), **self._turns.records()}
+        position = self.position.as_json(self._run)
+        return {**position, "program": self._hash, **self._turns.records()}
 
     def save(self) -> None:
         """Save the position and the scope in the folder, if there is one.

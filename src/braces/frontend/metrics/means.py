@@ -178,7 +178,7 @@ def binary_accuracy(
     predicted = left > threshold
     hits = ops.equal(ops.cast(predicted, right.dtype), right)
     weights = _without_ignored(kind, right, weights, ignored_label)
-    return mean_metric(kind, name, hits, weights)
+    return mean_metric(kind, name, hits, weights, better="max")
 
 
 @transactional
