@@ -388,7 +388,11 @@ def size_of(value: object, fresh: Callable[[], Dim]) -> Size:
         return fresh()
     if isinstance(value, str):
         if not is_axis_name(value):
-            raise ShapeError(f"invalid dimension name {value!r}.", fix="Use an identifier.")
+            raise ShapeError(
+                f"invalid dimension name {value!r}.",
+                fix="Use an identifier. A declared size is no expression of others: for a size "
+                "such as k - 1, declare `k` and slice the array, as x[1:].",
+            )
         return Dim.named(value)
     if isinstance(value, np.integer):
         value = value.item()

@@ -159,6 +159,13 @@ def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPa
             "Use equal sizes, or size 1, on this axis.",
         ),
         (
+            lambda x, y: x - y,
+            [["k"], ["m"]],
+            "subtract cannot broadcast k with m on axis -1.",
+            "Use equal sizes, or size 1, on this axis. Different symbolic sizes may differ in "
+            "a run: declare the data with one name, and slice both alike, as x[1:] and y[1:].",
+        ),
+        (
             lambda *xs: br.einsum("ij,jk->ik", *xs),
             [[2, 3], [4, 5]],
             "einsum cannot match 3 with 4 for `j`.",
@@ -225,6 +232,11 @@ def test_shape_errors_have_the_axis_and_the_expected_size(
         assert (caught.value.what, caught.value.fix) == (what, fix)
         assert "test_shapes.py" in str(caught.value)
         assert program.definition == before
+
+
+def test_a_declared_size_that_is_an_expression_is_refused_with_the_way_out() -> None:
+    with br.Program(), pytest.raises(ShapeError, match=r"(?s)'k - 1'.*declare `k` and slice"):
+        br.data("x", ["k - 1"])
 
 
 @pytest.mark.parametrize("op", ["tanh", "add", "sum", "matmul"])

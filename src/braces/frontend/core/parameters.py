@@ -128,8 +128,9 @@ class LayerParameters:
             raise DuplicateNameError(
                 f"duplicate parameter `{name}`.",
                 given=f"{name}: {var.type}",
-                fix=f"Use another name; to share it, write params={list(self.names.values())} "
-                "instead of the name.",
+                fix="Use another name. To share it between the calls of a function, decorate "
+                f"that with @br.shared; or pass params={list(self.names.values())} instead of "
+                "the name after the first call.",
             )
         return var
 
