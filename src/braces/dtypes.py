@@ -390,8 +390,8 @@ def size_of(value: object, fresh: Callable[[], Dim]) -> Size:
         if not is_axis_name(value):
             raise ShapeError(
                 f"invalid dimension name {value!r}.",
-                fix="Use an identifier. A declared size cannot be an expression of others: for a size "
-                "such as k - 1, declare `k` and slice the array, as x[1:].",
+                fix="Use an identifier. A declared size cannot be an expression of others: "
+                "for a size such as k - 1, declare `k` and slice the array, as x[1:].",
             )
         return Dim.named(value)
     if isinstance(value, np.integer):
