@@ -151,6 +151,7 @@ initial_epoch,resume,resume_from_checkpoint: A folder resumes at its last step; 
 validation_split: Split the arrays, and pass validation=br.batches(held_out, batch_size).
 validation_freq,check_val_every_n_epoch: Validation runs after each epoch.
 patience,early_stopping: Pass callbacks=[br.EarlyStopping("val_loss", patience=3)].
+restore_best_weights: Add best = br.Best(path) to callbacks=, then call best.restore(run).
 precision,amp: Pass br.passes.mixed_precision("bfloat16") to br.Executor.
 evaluate.eval_dataset,evaluate.test_data,evaluate.validation_data: Use data=.
 training.validation,training.validation_data,training.val_data: Use br.fit, or br.evaluate.

@@ -34,7 +34,10 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "deep": (deep(100_000), "nested too deeply"),
     "deep data": (body(entry("x", X, data=json.loads("[" * 90 + "]" * 90))), "`x`"),
     "long integer": (b'{"inputs": ' + b"9" * 5000 + b"}", "not JSON"),
-    "no inputs": (b"{}", "`inputs` is not a list"),
+    "no inputs": (b"{}", 'no `inputs`; expected {"inputs": [{"name": "x"'),
+    "instances": (b'{"instances": [[1, 2, 3]]}', "the request has no `inputs`"),
+    "inputs by name": (b'{"inputs": {"x": [1]}}', 'objects; expected {"inputs": [{"name"'),
+    "npz": (b"PK\x03\x04\xff", "add the header Content-Type: application/x-npz"),
     "inputs of numbers": (b'{"inputs": [1]}', "`inputs` is not a list of objects"),
     "no name": (body(entry("x", X, name=None)), "no valid `name`"),
     "empty name": (body(entry("x", X, name="")), "no valid `name`"),
@@ -57,7 +60,8 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "other rank": (body(entry("x", X, shape=[6])), "expected FP32[n,3]"),
     "few values": (body(entry("x", X, data=[1.0])), "1 values; expected shape [2, 3]"),
     "ragged data": (body(entry("x", X, data=[[1.0], [2.0, 3.0]])), "different lengths"),
-    "data of texts": (body(entry("x", X, data=["1"] * 6)), "`data` of `x`"),
+    "data of texts": (body(entry("x", X, data=["1"] * 6)), "`data` of `x` has a string"),
+    "no datatype": (body(entry("x", X, datatype=None)), "missing `datatype` of `x`"),
     "data of null": (body(entry("x", X, data=[None] * 6)), "not FP32"),
     "data of objects": (body(entry("x", X, data=[{}] * 6)), "not FP32"),
     "data of booleans": (body(entry("x", X, data=[True] * 6)), "not FP32"),
@@ -252,3 +256,7 @@ def test_wrong_addresses_are_answered_in_json(
     answer = ask(shared, method, path)
     assert answer.status == status
     assert len(answer.error) < 500
+    if path == "/v2/models/double/infer":
+        assert answer.error == "the method GET is not allowed here; use POST."
+    if path == "/v3":
+        assert "/v2/models/NAME/infer" in answer.error

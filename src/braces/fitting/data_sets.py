@@ -113,9 +113,13 @@ def as_data_set(data: Any) -> DataSet:
     if _holds_arrays(data) or is_data_frame(data) or not hasattr(data, "__iter__"):
         raise FeedError(
             f"expected a data set or an iterable of batches, got {_kind(data)}.",
-            fix='Pass br.batches({"x": xs, "y": ys}, 32), or a list or loader of batches.',
+            fix=_NO_DATA if data is None else _DATA,
         )
     return _Restarted(data)
+
+
+_DATA = 'Pass br.batches({"x": xs, "y": ys}, 32), or a list or loader of batches.'
+_NO_DATA = f"{_DATA} For a program without data, pass [{{}}] * 100 for 100 steps."
 
 
 def _holds_arrays(data: Any) -> bool:
@@ -127,7 +131,7 @@ def _holds_arrays(data: Any) -> bool:
 def _kind(data: Any) -> str:
     if isinstance(data, Mapping):
         return f"a dict of {', '.join(map(repr, data))}"  # pyright: ignore[reportUnknownArgumentType]
-    return f"a value of type {type(data).__name__}"
+    return "None" if data is None else f"a value of type {type(data).__name__}"
 
 
 def length_of(data: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -97,6 +98,22 @@ def test_row_wise_inputs_have_the_rows_of_the_predicate(prog: br.Program) -> Non
     what = "does not match the predicate"
     refuse_here(prog, br.ShapeError, in_transaction(lambda: build("w")), what, "bool[batch]")
     refuse_here(prog, br.ShapeError, in_transaction(lambda: build("loss")), what, "f32[]")
+
+
+def test_several_indices_of_each_row_have_advice(prog: br.Program) -> None:
+    def build(index: br.Var, x: br.Var) -> br.Var:
+        return br.switch(index, [br.tanh, br.exp], x)
+
+    with prog:
+        x = br.data("several", ["rows", 2])
+        ids = br.data("ids", ["rows", 2], dtype="int32")
+    advice = "index.reshape(-1)"
+    refuse_here(prog, br.ShapeError, in_transaction(lambda: build(ids, x)), "integer vector")
+    for one, rows in ((ids, x), (ids[:, 0], br.repeat(x, 2, axis=0))):
+        with pytest.raises(br.ShapeError, match=re.escape(advice)), prog:
+            build(one, rows)
+    with prog, pytest.raises(br.ShapeError, match="does not match the index"):
+        build(ids[:, 0], br.repeat(x, 2, axis=0))
 
 
 def test_a_condition_is_set_once(prog: br.Program) -> None:

@@ -135,7 +135,7 @@ class _JsonLines(logging.Formatter):
 COMMAND = Command(
     "serve",
     "serve models over HTTP (br.serve)",
-    "braces serve digits=digits.safetensors --port 8000",
+    "braces serve digits=digits.model --port 8000",
     _arguments,
     _run,
 )

@@ -373,11 +373,14 @@ def selected_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> Tenso
     type_ = tensor_type(var)
     unify = block.table.unifier.unify
     if not type_.rank or unify(type_.shape[0], predicate.shape[0]) is None:
+        what = "predicate" if predicate.dtype == BOOL else "index"
+        several = "; for k indices each, pass index.reshape(-1) and br.repeat(x, k, axis=0)"
         raise add_location(
             ShapeError(
-                f"the leading axis of `{var.name}` does not match the predicate.",
-                given=f"{var.name}: {type_}   predicate: {predicate.type}",
-                fix="An input of a row-wise branch has the leading axis of the predicate.",
+                f"the leading axis of `{var.name}` does not match the {what}.",
+                given=f"{var.name}: {type_}   {what}: {predicate.type}",
+                fix=f"An input of a row-wise branch has the leading axis of the {what}"
+                f"{several if what == 'index' else ''}.",
             ),
             block.what,
         )

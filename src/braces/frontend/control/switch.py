@@ -186,6 +186,10 @@ def create_switch(index: Any = None) -> Switch:
                 "the index of a switch must be an integer scalar, or an integer vector with "
                 "one entry for each batch element.",
                 given=str(var),
+                fix="For k indices of each element pass index.reshape(-1), and operands "
+                "br.repeat(x, k, axis=0)."
+                if tensor_type(var).rank > 1
+                else "Use br.cast(index, 'int32').",
             ),
             "switch",
         )

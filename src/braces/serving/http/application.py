@@ -16,6 +16,8 @@ from braces.serving.http.settings import ServingSettings
 from braces.serving.models.model_files import Repository
 from braces.serving.protocol.refusal import RefusalError
 
+ADDRESSES = "/v2, /v2/models/NAME, /v2/models/NAME/infer, /v2/health/ready or /metrics"
+
 
 class InferenceApp:
     """An ASGI application that answers the open inference protocol.
@@ -72,8 +74,11 @@ class InferenceApp:
 
 async def _answer_http_error(request: Any, error: Any) -> Any:
     """Answer a wrong path or method in the form of the protocol."""
-    del request
-    texts = {404: "no such address.", 405: "the method is not allowed here."}
+    allowed = ", ".join(dict(error.headers or {}).values()) or "another"  # its header `Allow`
+    texts = {
+        404: f"no such address; expected {ADDRESSES}.",
+        405: f"the method {request.method[:16]} is not allowed here; use {allowed}.",
+    }
     text = texts.get(error.status_code, str(error.detail))
     return answer_refusal(RefusalError(error.status_code, text, error.headers))
 

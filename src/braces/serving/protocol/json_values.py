@@ -28,6 +28,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     Raises:
         RefusalError: If the bytes are anything else.
     """
+    _refuse_arrays(body)
     try:
         value = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -39,6 +40,16 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not is_object(value):
         raise invalid(f"expected a JSON object, got {type(value).__name__}.")
     return value
+
+
+def _refuse_arrays(body: bytes) -> None:
+    """Refuse a .npy or .npz file that came as JSON, with the content type that it needs."""
+    for start, kind in ((b"PK\x03\x04", "npz"), (b"\x93NUMPY", "npy")):
+        if body.startswith(start):
+            raise invalid(
+                f"the body is a .{kind} file, not JSON; add the header "
+                f"Content-Type: application/x-{kind}."
+            )
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -79,12 +90,18 @@ def to_array(data: Any, dtype: DType, shape: tuple[int, ...], name: str) -> Arra
         raw: Array = np.array(cast("list[Any]", data))
         if raw.dtype.kind == "U" and is_float(dtype):
             raw = _with_not_finite(cast("list[Any]", data))
+    except _TextError:
+        raise invalid(f"`data` of `{name}` has a string; expected numbers.") from None
     except (ValueError, RecursionError, OverflowError, TypeError):
         raise invalid(f"`data` of `{name}` has lists of different lengths.") from None
     if raw.shape != shape and (raw.ndim != 1 or raw.size != math.prod(shape)):
         got = f"shape {list(raw.shape)}" if raw.ndim != 1 else f"{raw.size} values"
         raise invalid(f"`data` of `{name}` has {got}; expected shape {list(shape)}.")
     return _converted(raw, dtype, name).reshape(shape)
+
+
+class _TextError(Exception):
+    """A string among the numbers that is not the name of a number."""
 
 
 def _with_not_finite(data: Sequence[Any]) -> Array:
@@ -94,7 +111,7 @@ def _with_not_finite(data: Sequence[Any]) -> Array:
         if isinstance(value, list):
             return [number(each) for each in cast("list[Any]", value)]
         if isinstance(value, str) and value not in NOT_FINITE:
-            raise TypeError
+            raise _TextError
         return float(value)
 
     return np.array([number(each) for each in data])

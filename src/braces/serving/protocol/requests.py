@@ -31,6 +31,7 @@ from braces.serving.protocol.tensor_spec import DTYPES, Array
 LONGEST_NAME = 1024
 MOST_TENSORS = 1024
 LONGEST_ID = 1024
+EXAMPLE = '{"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [0, 1]}]}'
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def parse_request(body: bytes, json_length: int | None = None) -> InferRequest:
 def _parse_inputs(value: Any, tail: memoryview) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     at = 0
+    if value is None:
+        raise invalid(f"the request has no `inputs`; expected {EXAMPLE}.")
     for entry in _objects(value, "inputs"):
         name = _name(entry, "an input")
         if name in arrays:
@@ -147,7 +150,8 @@ def _parse_outputs(head: Mapping[str, Any], binary: bool) -> dict[str, bool]:
 def _objects(value: Any, field_name: str) -> list[dict[str, Any]]:
     entries = cast("list[Any]", value) if isinstance(value, list) else None
     if entries is None or len(entries) > MOST_TENSORS or not all(map(is_object, entries)):
-        raise invalid(f"`{field_name}` is not a list of objects.")
+        example = f"; expected {EXAMPLE}" if field_name == "inputs" else ""
+        raise invalid(f"`{field_name}` is not a list of objects{example}.")
     return entries
 
 
@@ -182,6 +186,8 @@ def _flag(parameters: Mapping[str, Any], key: str, default: bool) -> bool:
 def _dtype(value: Any, name: str) -> DType:
     dtype = DTYPES.get(value) if isinstance(value, str) else None
     if dtype is None:
+        if value is None:
+            raise invalid(f"missing `datatype` of `{name}`; expected {', '.join(DTYPES)}.")
         shown = visible(f"{value!r:.40}")
         raise invalid(f"unknown datatype {shown} of `{name}`; expected {', '.join(DTYPES)}.")
     return dtype

@@ -250,7 +250,7 @@ def _drop_row_axis(type_: Type, count: Size) -> TensorType:
             "the leading axis of an output of a row-wise branch is not the batch axis: "
             f"{type_}.",
             fix=f"Add an output with the leading axis {count}: compute it from a result of "
-            "add_input, or in br.cond from operands, not from the whole batch.",
+            "add_input, or from an operand of br.cond or br.switch, not from the whole batch.",
         )
     return TensorType(type_.dtype, type_.shape[1:])
 
