@@ -11,7 +11,7 @@ from numpy import ndarray
 from braces.builder.builder import Builder
 from braces.builder.checked_calls import located_call
 from braces.builder.var import Var
-from braces.errors import FeedError
+from braces.errors import FeedError, short_text
 from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
@@ -26,7 +26,7 @@ from braces.runtime.compile.executable import Executable
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
 from braces.runtime.devices.device_placement import check_layout
-from braces.runtime.inputs.feeds import check_names, convert_feed
+from braces.runtime.inputs.feeds import check_names, convert_feed, describe_array
 from braces.runtime.patched_programs import PatchedPrograms
 from braces.runtime.plan.evaluation_form import Evaluations
 from braces.runtime.plan.plan import NO_SIZES, Plan
@@ -205,11 +205,15 @@ class PlanCache:
 
 
 def _not_a_dict(plan: Plan, feed: Any) -> FeedError:
-    fix = "Pass feed={'x': array, …}."
+    fix, got = "Pass feed={'x': array, …}.", short_text(feed)
+    if hasattr(feed, "dtype") and hasattr(feed, "shape"):
+        got = f"array {describe_array(feed)}"
+        fix = f"Pass feed={{{', '.join(f'{name!r}: array' for name in plan.feeds) or '…'}}}."
     if isinstance(feed, tuple | list) and plan.feeds:
         names = ", ".join(map(repr, plan.feeds))
+        got = f"{type(feed).__name__} of length {len(feed)}"  # pyright: ignore[reportUnknownArgumentType]
         fix = f"Pass feed=dict(zip([{names}], batch)), or use br.batches({{'x': array}})."
-    return FeedError(f"expected a dict for feed, got {feed!r:.80}.", fix=fix)
+    return FeedError(f"expected a dict for feed, got {got}.", fix=fix)
 
 
 def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
