@@ -44,6 +44,7 @@ gc.set_threshold(20_000, 10, 10)
 
 # What passes make of a program for a run is verified, also where the pass is one of ours.
 os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
+os.environ.setdefault("BRACES_FULL_TRACEBACK", "1")
 
 
 def pytest_configure() -> None:

@@ -19,6 +19,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, declared_var, expose, visible_var
 from braces.define.axis_names import output_axis_names
 from braces.define.core.kernel_call import call_rule
+from braces.define.core.tracer_guard import shorten_traceback
 from braces.define.decorator import OPS, OpDef
 from braces.define.type_inference import InferenceContext, infer
 from braces.dims import Dim
@@ -72,6 +73,7 @@ def apply(
                 return _append(definition, program, inputs, attrs or {}, wanted, name, source)
         return _append(definition, program, inputs, attrs or {}, wanted, name, source)
     except BracesError as error:
+        shorten_traceback(error)
         table.rewind(mark)
         block = "block 0" if table is program.table else "an inner block"
         suffix = f", built at {source}" if source else ""

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 from braces.builder.builder import current_program
 from braces.builder.program_argument import ProgramParameters
 from braces.define.core.attribute_kinds import KINDS, coerce_argument
-from braces.define.core.tracer_guard import is_package_file
+from braces.define.core.tracer_guard import is_package_file, shorten_traceback
 from braces.errors import BracesError, BracesWarning, visible_lines
 from braces.ir.records import Source
 from braces.keywords import HINTING, add_call_hint
@@ -104,6 +104,7 @@ def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
             return call(*positional, **{name: coerce(name, kwargs[name]) for name in kwargs})
         except BracesError as error:
             add_user_line(error, function.__name__)
+            shorten_traceback(error)
             raise
         except TypeError as error:
             add_call_hint(error, function, args, kwargs)

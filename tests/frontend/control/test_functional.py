@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -369,3 +370,25 @@ def one_data() -> br.Program:
     with br.Program() as prog:
         br.data("x", ["t", 2])
     return prog
+
+
+# ---- tracebacks ----
+
+
+def test_a_traceback_has_the_lines_of_the_user_and_few_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def step(carry: br.Var, row: br.Var) -> tuple[br.Var, br.Var]:
+        return carry + row, carry
+
+    def names() -> list[str]:
+        with br.Program(), pytest.raises(br.ShapeError) as caught:
+            br.scan(step, br.zeros([5]), br.data("x", ["t", 4]))
+        return [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)]
+
+    monkeypatch.setenv("BRACES_FULL_TRACEBACK", "1")
+    assert len(names()) > 12
+    monkeypatch.delenv("BRACES_FULL_TRACEBACK")
+    short = names()
+    assert "step" in short
+    assert len(short) <= 6

@@ -9,12 +9,12 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.errors import OpDefinitionError
+from braces.errors import BracesError, OpDefinitionError
 from braces.lazy import jax
 from braces.notebook import line_text
 
@@ -110,3 +110,25 @@ def _format_place(place: Place) -> str:
     file, line = place
     text = linecache.getline(file, line).strip()
     return line_text(file, line) + (f": {text}" if text else "")
+
+
+def shorten_traceback(error: BracesError) -> None:
+    """Remove frames of this package between the current one and the innermost one.
+
+    Frames of users stay: those of a step function that a loop calls, for example. The
+    environment variable `BRACES_FULL_TRACEBACK=1` keeps all.
+    """
+    here = error.__traceback__
+    if here is None or os.environ.get("BRACES_FULL_TRACEBACK") == "1":
+        return
+    inner: TracebackType | None = None
+    for each in reversed(list(_entries(here.tb_next))):
+        if inner is None or not is_package_file(each.tb_frame.f_code.co_filename):
+            each.tb_next, inner = inner, each
+    here.tb_next = inner
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
