@@ -37,6 +37,7 @@ class Full(br.Callback):
 
     def on_step(self, run: Any, step: Any) -> None:
         if step.number == self.step:
+            run._steps.wait()  # earlier checkpoints, which are written in the background
             _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, hard))
 
