@@ -95,8 +95,15 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
         twice(n="1")  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("shape", [lambda x: [x], lambda x: x, lambda x: (2, x)])
-@pytest.mark.parametrize("make", [br.zeros, br.random.normal, lambda shape: br.full(shape, 1)])
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (make, shape)
+        for make in (br.zeros, br.random.normal, lambda shape: br.full(shape, 1))
+        for shape in (lambda x: [x], lambda x: x, lambda x: (2, x))
+        if (make, shape([])) != (br.random.normal, [])
+    ],
+)
 def test_a_variable_is_no_size(prog: br.Program, make: Any, shape: Any) -> None:
     parts = (
         "`loss` is a variable; a size must be known before the run",
@@ -105,6 +112,11 @@ def test_a_variable_is_no_size(prog: br.Program, make: Any, shape: Any) -> None:
         '"batch"',
     )
     refuse_here(prog, br.ShapeError, lambda: make(shape(get("loss"))), *parts)
+
+
+def test_a_variable_comes_after_the_shape_of_a_draw(prog: br.Program) -> None:
+    parts = ("expected the shape as the first argument, got loss", "loss.shape", "normal(")
+    refuse_here(prog, ProgramError, lambda: br.random.normal(get("loss")), *parts)
 
 
 def test_a_variable_is_no_size_of_data_or_of_an_operator(prog: br.Program) -> None:

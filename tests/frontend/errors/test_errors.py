@@ -174,7 +174,7 @@ FED = {"x": np.ones((2, 4), "f4"), "y": np.ones(2, "f4")}
         (FED | {"y": [1.0, "two"]}, ["`y`", "f32[batch]"]),
         (FED | {"y": np.ma.ones(2, "f4")}, ["`y`", "masked", "f32[batch]", "filled"]),
         ("x", ["'x'", "feed={"]),
-        (np.ones(2), ["array([1., 1.])", "feed={"]),
+        (np.ones(2), ["array f64[2]", "feed={"]),
     ],
     ids=[
         "none",

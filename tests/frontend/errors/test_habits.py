@@ -9,7 +9,6 @@ import pytest
 
 import braces as br
 from braces.hints.table_files import objects
-from braces.storage.model import Model
 
 HABITS = {kind: hints for kind, hints in objects().items() if kind != "Var"}
 
@@ -22,7 +21,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     scope = br.Scope()
     br.save_model(folder / "m", program, scope, feeds=["x"], fetches=[out])
     model = br.load_model(folder / "m")
-    assert isinstance(model, Model)
+    assert isinstance(model, br.Model)
     with br.Program() as trained:
         w = br.parameter("w", [], init=1.0)
         sgd = br.optimizer.sgd(0.1)

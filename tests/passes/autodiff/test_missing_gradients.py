@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.define.decorator import OPS
+from braces.extend.operators import OPS
 from braces.extend.programs import Op
 from braces.passes.autodiff.value_sources import value_sources
 
