@@ -65,11 +65,9 @@ from braces.fitting.evaluation import evaluate as evaluate
 from braces.fitting.fit import fit as fit
 from braces.fitting.fit_run import Fit as Fit
 from braces.fitting.history import History as History
-from braces.fitting.training import (
-    TrainingStep as TrainingStep,
-    TrainingSteps as TrainingSteps,
-    training as training,
-)
+from braces.fitting.steps.step import TrainingStep as TrainingStep
+from braces.fitting.steps.training_steps import TrainingSteps as TrainingSteps
+from braces.fitting.training import training as training
 from braces.frontend import (
     distributions as distributions,
     metrics as metrics,

@@ -166,7 +166,7 @@ def test_a_pipe_and_a_folder_of_the_name_stay_what_they_are(
     assert path.is_fifo()
 
 
-LOGS = ("fitting/writes.py",)
+LOGS = ("fitting/steps/writes.py",)
 """Files that append to logs."""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from braces.errors import BracesError, ProgramError, did_you_mean
 from braces.fitting.fit_run import Fit
-from braces.fitting.position import Row
-from braces.fitting.training import TrainingStep
+from braces.fitting.steps.position import Row
+from braces.fitting.steps.step import TrainingStep
 from braces.keywords import hint_methods
 from braces.notebook import TextView
 from braces.runtime.devices.process_agreement import process_index

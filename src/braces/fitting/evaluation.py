@@ -16,19 +16,18 @@ from braces.builder.user_functions import located
 from braces.builder.var import Var
 from braces.dtypes import TensorType, is_float
 from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
-from braces.fitting.data_sets import (
+from braces.fitting.steps.batch_stream import Range, stream_batches
+from braces.fitting.steps.data_sets import (
     DataNames,
     Feed,
     Mark,
-    Range,
     as_data_set,
     length_of,
     named_batch,
     padding_of,
-    stream_batches,
     weight_of,
 )
-from braces.fitting.position import Position, Row
+from braces.fitting.steps.position import Position, Row
 from braces.frontend.metrics.base import Better, Metric
 from braces.ir.records import STATE
 from braces.keywords import hint_keywords

@@ -12,11 +12,9 @@ from braces.fitting.evaluation import Measures, check_validation
 from braces.fitting.fit_run import Fit
 from braces.fitting.logs import log_file
 from braces.fitting.progress import Progress
-from braces.fitting.training import (
-    TrainingOptions,
-    TrainingSteps,
-    check_trainable,
-)
+from braces.fitting.steps.step import TrainingOptions
+from braces.fitting.steps.training_steps import TrainingSteps
+from braces.fitting.training import check_trainable
 from braces.keywords import hint_keywords
 from braces.runtime.executor import Executor
 from braces.scope import Scope

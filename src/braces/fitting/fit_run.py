@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
-from braces.fitting.data_sets import Feed, Mark, weight_of
 from braces.fitting.evaluation import Evaluation, Measures, trial_data
 from braces.fitting.history import History
-from braces.fitting.position import Row
-from braces.fitting.training import TrainingStep, TrainingSteps
+from braces.fitting.steps.data_sets import Feed, Mark, weight_of
+from braces.fitting.steps.position import Row
+from braces.fitting.steps.step import TrainingStep
+from braces.fitting.steps.training_steps import TrainingSteps
 from braces.frontend.metrics.base import Better
 from braces.hints.objects import Hinted
 from braces.keywords import hint_keywords

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from braces.errors import UnknownNameError, suggest
-from braces.fitting.position import Row
+from braces.fitting.steps.position import Row
 from braces.hints.objects import Hinted
 from braces.notebook import escape_html
 

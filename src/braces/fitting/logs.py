@@ -16,10 +16,10 @@ from braces.errors import ProgramError
 from braces.fitting.callbacks import Callback
 from braces.fitting.evaluation import plain_number
 from braces.fitting.fit_run import Fit
-from braces.fitting.position import Row
+from braces.fitting.steps.position import Row
+from braces.fitting.steps.step import TrainingStep
+from braces.fitting.steps.writes import append, replace
 from braces.fitting.tensorboard import EventFile
-from braces.fitting.training import TrainingStep
-from braces.fitting.writes import append, replace
 from braces.storage.checkpoint_arguments import optional_count
 
 _COUNTS = ("epoch", "step")

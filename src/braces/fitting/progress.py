@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import Any, TextIO
 
 from braces.fitting.callbacks import Callback
-from braces.fitting.data_sets import length_of
 from braces.fitting.fit_run import Fit
-from braces.fitting.position import Row
-from braces.fitting.training import TrainingStep
+from braces.fitting.steps.data_sets import length_of
+from braces.fitting.steps.position import Row
+from braces.fitting.steps.step import TrainingStep
 from braces.lazy import console, rich_live, rich_text
 
 DRAWN_PER_S = 8

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from braces.fitting.writes import append, replace
+from braces.fitting.steps.writes import append, replace
 
 _POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8
 _U32 = 0xFFFFFFFF

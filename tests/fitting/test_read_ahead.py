@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.fitting import data_sets
+from braces.fitting.steps import batch_stream
 from braces.loaders.rows.row_batches import RowBatches
 from tests.fitting.nets import STEPS, bits, data, shared_executor, shared_net
 
@@ -26,11 +26,11 @@ def test_rows_in_memory_are_read_without_a_thread_until_reading_is_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prog, _ = shared_net()
-    monkeypatch.setattr(data_sets, "FAST_S", 60.0)
+    monkeypatch.setattr(batch_stream, "FAST_S", 60.0)
     assert not any(readers(prog, data()))
-    monkeypatch.setattr(data_sets, "FAST_S", 0.0)
+    monkeypatch.setattr(batch_stream, "FAST_S", 0.0)
     found = readers(prog, data(), epochs=2)
-    assert found.index(True) == data_sets.MOST_SLOW
+    assert found.index(True) == batch_stream.MOST_SLOW
     assert len(found) == 2 * STEPS
     assert readers(prog, list(data()))[0]
     assert not any(readers(prog, data(), ahead=0))
@@ -40,7 +40,7 @@ def test_a_thread_that_takes_over_changes_no_bits(monkeypatch: pytest.MonkeyPatc
     prog, _ = shared_net()
     hashes = set[str]()
     for seconds, ahead in ((0.0, 2), (60.0, 2), (0.0, 0)):
-        monkeypatch.setattr(data_sets, "FAST_S", seconds)
+        monkeypatch.setattr(batch_stream, "FAST_S", seconds)
         run = br.fit(prog, data(), epochs=2, ahead=ahead, exe=shared_executor(), quiet=True)
         hashes.add(bits(run.scope))
     assert len(hashes) == 1
@@ -50,7 +50,7 @@ def test_an_error_of_a_batch_names_it_after_a_thread_took_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prog, _ = shared_net()
-    monkeypatch.setattr(data_sets, "FAST_S", 0.0)
+    monkeypatch.setattr(batch_stream, "FAST_S", 0.0)
 
     whole = list(data().epoch(0))
 

@@ -1,0 +1,1 @@
+"""The steps of a training: data, position, resume and checkpoints."""
