@@ -112,6 +112,35 @@ def solve_by_adjoint(y: br.Var, w: list[br.Var], steps: int, h: float) -> br.Var
     return solution(y, *w)
 
 
+def bogacki_shampine(f: Slope, y: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
+    """A step of the Bogacki-Shampine 3(2) method, and an estimate of its error."""
+    k1 = f(y)
+    k2 = f(y + h / 2 * k1)
+    k3 = f(y + 3 / 4 * h * k2)
+    third = y + h / 9 * (2.0 * k1 + 3.0 * k2 + 4.0 * k3)
+    k4 = f(third)
+    return third, h / 72 * (-5.0 * k1 + 6.0 * k2 + 8.0 * k3 - 9.0 * k4)  # and its error
+
+
+def solve_adaptively(f: Slope, start: br.Var, until: float, tolerance: float = 1e-6) -> br.Var:
+    """The value at the time `until`, with steps as large as the tolerance permits."""
+    loop = br.create_while(max_trips=10_000)
+    with loop.block() as body:
+        t = body.add_memory(init=br.constant(0.0, dtype=start.dtype))
+        h = body.add_memory(init=br.constant(0.1, dtype=start.dtype))
+        y = body.add_memory(init=start)
+        body.set_condition(t < until)
+        rest = until - t
+        step = br.minimum(h, rest)
+        after, error = bogacki_shampine(f, y, step)
+        ratio = br.stop_gradient(br.max(br.abs(error) / (tolerance * (1.0 + br.abs(y)))))
+        good = ratio <= 1.0
+        t.update(br.where(good, br.where(step >= rest, until, t + step), t))
+        y.update(br.where(good, after, y))
+        h.update(step * br.clip(0.9 * br.maximum(ratio, 1e-10) ** (-1 / 3), 0.2, 5.0))
+    return loop.final(y)
+
+
 @dataclass(frozen=True)
 class Fit:
     """The program, with the variables to fetch.

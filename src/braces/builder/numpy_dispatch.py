@@ -92,7 +92,7 @@ def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
 def _refuse(
     written: str, name: str = "", composed: Callable[..., Any] | None = None
 ) -> NoReturn:
-    from braces.hints.answers import habit_of  # on an error only
+    from braces.hints.answers import class_hint, habit_of  # on an error only
 
     hint, definition = habit_of(written), _find_public_op(name)
     if composed is not None:
@@ -103,6 +103,7 @@ def _refuse(
         hint = f"{public_path(name)}({', '.join(arguments)})"
     elif not hint and definition is not None:
         hint = f"{public_path(name)}{call_signature(definition.inputs, definition.attrs)}"
+    hint = hint or class_hint(written)
     raise SymbolicValueError(
         f"np.{written}: expected arrays, got a symbolic variable, which has no value yet.",
         at=user_line(),

@@ -103,11 +103,16 @@ def _exact_class(name: str, inside: Sequence[str]) -> str:
 
 def answer_class(name: str, inside: Sequence[str] = ()) -> str:
     """Return a sentence about a class of PyTorch or Keras, in any case; empty without one."""
-    rows = list(classes.rows_of(name, inside))
-    calls = dict.fromkeys(call for row, their in rows for call in _calls(row, their))
-    if calls:
-        return f"Use {' or '.join(calls)}."
-    return f"There is no such function: {rows[0][0].why}." if rows else ""
+    if hint := class_hint(name, inside):
+        return f"Use {hint}."
+    row = next((row for row, _ in classes.rows_of(name, inside)), None)
+    return f"There is no such function: {row.why}." if row else ""
+
+
+def class_hint(name: str, inside: Sequence[str] = ()) -> str:
+    """Return the calls that replace a class of PyTorch or Keras; empty without one."""
+    rows = classes.rows_of(name, inside)
+    return " or ".join(dict.fromkeys(c for row, their in rows for c in _calls(row, their)))
 
 
 def _calls(row: classes.Equivalent, their: str) -> list[str]:

@@ -53,7 +53,7 @@ def compile_and_report(
         plan = Plan.of(
             definition, names, DEFAULT, maker.run_pass, target=devices.target, sizes=sizes
         )
-    compiled = CompiledPlan(plan, devices, False, ExecutableCache(1), CompileReporter())
+    compiled = CompiledPlan(plan, devices, (), ExecutableCache(1), CompileReporter())
     assert compiled.placed is not None, "there is a layout"
     feeds, state_values = (
         _abstract_values(compiled.placed, infos, sizes) for infos in (plan.feeds, plan.states)

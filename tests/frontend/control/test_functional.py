@@ -300,7 +300,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.cond(x[:, 0] > 0, lambda: x, lambda: -x),
             br.ShapeError,
-            ["is not the batch axis", "from operands"],
+            ["is not the batch axis", "from an operand of br.cond or br.switch"],
         ),
         (
             lambda x: br.scan(lambda c: (c, c), 0, x),

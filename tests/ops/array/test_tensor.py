@@ -331,9 +331,9 @@ def test_indices_out_of_range_are_errors_in_the_run(mode: str, op: str) -> None:
     for wrong in ([3], negative, [2**33], [-(2**62)]):
         with pytest.raises(IndexRangeError, match="out of range") as error:
             run(mode, program, [y], x=ramp(3, 1), i=np.array(wrong))
-        assert error.value.given == (
-            str(wrong[0]) if wrong[0] in (3, -1, -4) else FAR[wrong[0] > 0]
-        )
+        index, *operands = str(error.value.given).split("   ")
+        assert index == (str(wrong[0]) if wrong[0] in (3, -1, -4) else FAR[wrong[0] > 0])
+        assert any("i64[1" in operand for operand in operands), operands
     run(mode, program, [y], x=ramp(3, 1), i=np.array([2]))
     if op not in ("embedding", "one_hot"):
         run(mode, program, [y], x=ramp(3, 1), i=np.array([-3]))
