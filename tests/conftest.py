@@ -75,6 +75,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(str(TALLY))
 
 
+@pytest.fixture
+def frozen_heap() -> Generator[None]:
+    """Leave the objects of earlier tests out of collections, each of which takes seconds."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(params=["compile", "interpret"])
 def mode(request: pytest.FixtureRequest) -> str:
     """Both modes of the executor."""

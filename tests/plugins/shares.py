@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SHARES: dict[str, dict[str, int]] = tomllib.loads((ROOT / "shares.toml").read_text())
 """Of how many groups of cases one is run, by file and test; 0 for none."""
-BY_TURNS = ("control", "exchange", "frontend", "jaxpr", "passes")
+BY_TURNS = ("control", "exchange", "fitting", "frontend", "jaxpr", "passes", "surgery")
 """Folders whose tests run in one mode each: `ops/contract`, `control/battery` and
 `random_programs` hold the modes of operators and constructs against each other."""
 

@@ -149,6 +149,7 @@ def test_what_is_closed_gives_nothing_more_and_closes_the_generator() -> None:
     feeds.close()
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_letting_go_of_feeds_stops_their_thread() -> None:
     feeds = br.Executor().feeds(summing()[0], batches(1000))
     next(feeds)

@@ -200,6 +200,7 @@ def test_interpreting_a_constant_compiles_nothing() -> None:
     assert run(0.25) == run(0.75) == run(0.5)
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_an_executor_does_not_keep_programs_alive() -> None:
     exe, scope = br.Executor(), br.Scope()
     with br.Program() as prog:

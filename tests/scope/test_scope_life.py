@@ -122,6 +122,7 @@ def test_an_error_inside_with_closes_the_scope_and_escapes(scope: Scope) -> None
     assert scope.closed
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_an_ended_variable_holds_no_value_even_where_its_handle_is_kept(scope: Scope) -> None:
     handles, array = [scope.var("closed"), scope.var("erased")], np.zeros(3)
     gone = weakref.ref(array)
@@ -171,6 +172,7 @@ def test_neither_a_parent_nor_a_handle_keeps_a_scope_alive(scope: Scope) -> None
     assert repr(h) == "<Variable `h` of scope root/1: deleted, its scope was garbage-collected>"
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_a_scope_in_a_cycle_is_destroyed_by_the_collector() -> None:
     scope = Scope()
     w, cycle = scope.var("w"), [scope, scope.new_scope()]

@@ -259,6 +259,7 @@ def test_selections_and_handles_are_arguments_of_later_versions() -> None:
     assert grads[0].any()
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_lineages_keep_only_what_handles_need() -> None:
     prog = model()
     for number in range(20):

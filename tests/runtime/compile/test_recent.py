@@ -106,6 +106,7 @@ def _doubled() -> tuple[br.Program, Any]:
     return prog, y
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_what_was_used_longest_ago_is_let_go() -> None:
     prog, y = _doubled()
     exe, scope = br.Executor(max_executables=3), br.Scope()
@@ -138,6 +139,7 @@ def test_executables_are_bounded_over_all_programs_and_fetches(mode: str) -> Non
     assert sum(len(plans) for _, plans in exe._plans.by_program.values()) <= 4
 
 
+@pytest.mark.usefixtures("frozen_heap")
 def test_clearing_lets_all_compiled_code_go(mode: str) -> None:
     prog, y = _doubled()
     exe, scope = br.Executor(mode), br.Scope()
