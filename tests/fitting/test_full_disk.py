@@ -15,7 +15,7 @@ import pytest
 
 import braces as br
 from tests.fitting.nets import STEPS, bits, fit
-from tests.fitting.test_logs import read_events
+from tests.fitting.records.test_logs import read_events
 
 
 @contextmanager
