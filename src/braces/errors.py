@@ -101,6 +101,10 @@ class BracesError(Exception):
         self.given = given
         self.fix = fix
 
+    def advise(self, advice: str) -> None:
+        """Append advice to the suggested fix."""
+        self.fix = f"{self.fix or ''} {advice}".strip()
+
     def __str__(self) -> str:
         lines = [self.what]
         if self.at:

@@ -20,6 +20,8 @@ from braces.ir.lineage import Lineage
 from braces.ir.records import Derivation, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_bodies, resolve_body
 
+SEED = "seed"
+"""The data variable of a startup program that has the random seed."""
 _stack: ContextVar[tuple[Builder, ...]] = ContextVar("braces_programs", default=())
 _default: ContextVar[Builder | None] = ContextVar("braces_default", default=None)
 

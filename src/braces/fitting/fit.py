@@ -126,17 +126,17 @@ def fit(
     if validation is not None:
         check_validation(validation)
     options = TrainingOptions(
-        epochs,
-        folder,
-        save_every,
-        keep,
-        seed,
-        fresh,
-        steps,
-        ahead,
-        check_nan,
-        check_inf,
-        pad_to,
+        epochs=epochs,
+        folder=folder,
+        save_every=save_every,
+        keep=keep,
+        seed=seed,
+        fresh=fresh,
+        steps=steps,
+        ahead=ahead,
+        check_nan=check_nan,
+        check_inf=check_inf,
+        pad_to=pad_to,
     )
     files = [log_files] if isinstance(log_files, str | os.PathLike) else log_files
     shown = () if quiet else (Progress(),)

@@ -105,17 +105,17 @@ def training(
     """
     check_trainable(program)
     options = TrainingOptions(
-        epochs,
-        folder,
-        save_every,
-        keep,
-        seed,
-        fresh,
-        steps,
-        ahead,
-        check_nan,
-        check_inf,
-        pad_to,
+        epochs=epochs,
+        folder=folder,
+        save_every=save_every,
+        keep=keep,
+        seed=seed,
+        fresh=fresh,
+        steps=steps,
+        ahead=ahead,
+        check_nan=check_nan,
+        check_inf=check_inf,
+        pad_to=pad_to,
     )
     if beside is None:
         return TrainingSteps(program, data, fetch, options, scope, exe)

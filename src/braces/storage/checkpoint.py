@@ -407,7 +407,7 @@ def _advised(checkpoints: dict[int, Path], step: int, advice: str) -> Generator[
     try:
         yield
     except FileFormatError as error:
-        error.fix = " ".join(filter(None, (error.fix, _intact(checkpoints, step, advice))))
+        error.advise(_intact(checkpoints, step, advice))
         raise
 
 

@@ -1,8 +1,7 @@
 """A summary of a program: its layers with output types, parameters, bytes and operations.
 
 Operators that read the parameters of one layer, as `out.w` and `out.b`, form one row, and so do
-those of a metric. Rows of
-blocks, loops and branches contain those of their operators.
+those of a metric. Rows of blocks, loops and branches contain those of their operators.
 """
 
 from __future__ import annotations

@@ -113,13 +113,16 @@ def broadcast_sizes(unifier: Unifier, left: Size, right: Size) -> Size | None:
 
 
 def _not_broadcast(type: str, left: Size, right: Size, axis: int) -> ShapeError:
-    fix = "Use equal sizes, or size 1, on this axis."
+    error = ShapeError(
+        f"{type} cannot broadcast {left} with {right} on axis {axis}.",
+        fix="Use equal sizes, or size 1, on this axis.",
+    )
     if isinstance(left, Dim) and isinstance(right, Dim):
-        fix += (
-            " Different symbolic sizes may differ in a run: declare the data with one name, "
+        error.advise(
+            "Different symbolic sizes may differ in a run: declare the data with one name, "
             "and slice both alike, as x[1:] and y[1:]."
         )
-    return ShapeError(f"{type} cannot broadcast {left} with {right} on axis {axis}.", fix=fix)
+    return error
 
 
 class _AxisSizes:

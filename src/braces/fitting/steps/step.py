@@ -48,7 +48,7 @@ class TrainingStep:
         return f"<step {self.number}: epoch {self.epoch}, step {self.in_epoch}{last}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """Options of a training; see `training`."""
 

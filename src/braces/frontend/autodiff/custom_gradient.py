@@ -242,7 +242,7 @@ def _refuse_captured(block: ForwardBlock) -> None:
     for name in (*free_names(body), *(ends - body.vars.keys())):
         if name in inputs or name not in read or not has_cotangent(block.outer.type_of(name)):
             continue
-        if _needs_cotangent(block, body, name):
+        if _needs_cotangent(block.outer, body, ends, name):
             raise GradientError(
                 f"an output of the block depends on the captured value `{name}`, which has "
                 "no cotangent: it is not an input.",
@@ -252,15 +252,14 @@ def _refuse_captured(block: ForwardBlock) -> None:
             )
 
 
-def _needs_cotangent(block: ForwardBlock, body: Body, name: str) -> bool:
+def _needs_cotangent(outer: SymbolTable, body: Body, ends: set[str], name: str) -> bool:
     """Return whether a gradient with respect to a captured value may be expected.
 
     Operators without a gradient do not matter: the custom gradient replaces theirs. Data is
     refused only where a gradient would exist without the custom gradient.
     """
-    ends = {var.name for var in block.given}
     differentiable = not ends.isdisjoint(reachable(body, {name}))
-    return is_differentiable_path(block.outer, name, data=differentiable)
+    return is_differentiable_path(outer, name, data=differentiable)
 
 
 # ---- the functions ---------------------------------------------------------------------------

@@ -239,11 +239,10 @@ def _batch_first_advice(xs: Any, init: Any) -> Generator[None]:
         for x in map(as_var, tree_leaves(xs)):
             sizes = [str(size) for size in x.shape[:2]] if _has_axes(x, 2) else []
             if sizes and sizes[0] in batches and sizes[0] != sizes[1] and words >= {*sizes}:
-                advice = (
+                error.advise(
                     f"scan iterates over axis 0 of `xs`, here of size {sizes[0]}: pass "
                     "br.swapaxes(xs, 0, 1) if the batch axis is first."
                 )
-                error.fix = " ".join(filter(None, (error.fix, advice)))
                 break
         raise
 

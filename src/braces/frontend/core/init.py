@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import call, emit
-from braces.builder.builder import current_program
+from braces.builder.builder import SEED, current_program
 from braces.builder.scalar_promotion import cast_exactly, number_of, numbers
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, var_of
@@ -46,8 +46,6 @@ from braces.ops.common.rules import axis_index
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
 """From shape, dtype and name to a variable of the startup program with the initial value."""
 
-SEED = "seed"
-"""The feed of a startup program with the random seed."""
 SEED_STATE = "seed.state"
 
 _CUT_AT_TWO = 0.87962566103423978

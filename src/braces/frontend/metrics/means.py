@@ -129,8 +129,7 @@ def accuracy(
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
-    weights = _without_ignored("accuracy", labels, weights, ignored_label)
-    return mean_metric("accuracy", name, hits, weights, better="max")
+    return _share("accuracy", name, hits, labels, weights, ignored_label)
 
 
 @transactional
@@ -177,8 +176,7 @@ def binary_accuracy(
         )
     predicted = left > threshold
     hits = ops.equal(ops.cast(predicted, right.dtype), right)
-    weights = _without_ignored(kind, right, weights, ignored_label)
-    return mean_metric(kind, name, hits, weights, better="max")
+    return _share(kind, name, hits, right, weights, ignored_label)
 
 
 @transactional
@@ -206,8 +204,7 @@ def top_k_accuracy(
     larger = ops.logical_not(logits <= label_score)
     rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
     hits = ops.any(ops.logical_and(is_label, rank < k), axis=-1)
-    weights = _without_ignored("top_k_accuracy", labels, weights, ignored_label)
-    return mean_metric("top_k_accuracy", name, hits, weights, better="max")
+    return _share("top_k_accuracy", name, hits, labels, weights, ignored_label)
 
 
 @transactional
@@ -237,6 +234,19 @@ def perplexity(
     safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
     loss = softmax_cross_entropy(logits, safe_labels, reduction="none")
     return mean_metric("perplexity", name, loss, weight, ops.exp, better="min")
+
+
+def _share(
+    kind: str,
+    name: str | None,
+    hits: Var,
+    labels: Any,
+    weights: Operand | None,
+    ignored_label: int | None,
+) -> Metric:
+    """Return a metric: the share of hits among the examples that count."""
+    weights = _without_ignored(kind, labels, weights, ignored_label)
+    return mean_metric(kind, name, hits, weights, better="max")
 
 
 def _without_ignored(

@@ -153,7 +153,7 @@ class Search:
             ) from error
         except ShapeError as error:
             if _names_both(error, ids.shape[0], self.rows):
-                error.fix = " ".join(filter(None, (error.fix, _PER_BEAM.format(self.what))))
+                error.advise(_PER_BEAM.format(self.what))
             raise
 
     def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:

@@ -23,8 +23,6 @@ def value_checks(check_nan: bool, check_inf: bool) -> ValueChecks:
         >>> value_checks(True, False), value_checks(True, True)
         (('NaN',), ('NaN', 'infinity'))
     """
-    if not check_nan and not check_inf:
-        return ()
     return (NAN,) * bool(check_nan) + (INF,) * bool(check_inf)
 
 

@@ -285,8 +285,8 @@ def infer_arange(
 @arange.rounded
 def numbers_of_rows(view: RowView, count: str) -> Op:
     """Number the batch elements without padding; padding has the number of the first one."""
-    attrs = view.op.attrs
-    start, stop, step = _bounds(**attrs)
+    attrs: Any = view.op.attrs
+    start, stop, step = attrs["start"], attrs["stop"], attrs["step"]
     if not (view.mentions(start) or view.mentions(stop)):
         return view.op
     offset = start - view.rows if view.mentions(start) else 0
@@ -297,11 +297,6 @@ def numbers_of_rows(view: RowView, count: str) -> Op:
     first = number + offset if view.mentions(start) else emit("size", value=start)
     inputs = {"x": ((places + first).name,)}
     return view.op.with_(type="cast", inputs=inputs, attrs={"dtype": attrs["dtype"]})
-
-
-def _bounds(start: Any, stop: Any, step: Any, dtype: Any) -> tuple[Size, Size, int]:
-    del dtype
-    return start, stop, step
 
 
 def linspace_dtype(

@@ -79,5 +79,5 @@ def _with_inferred_blocks(op: Op, types: Mapping[str, Type], unifier: Unifier) -
         return map_bodies(op, lambda body: infer_body(body, next(params), types, unifier))
     except ShapeError as error:
         if isinstance(view_of(op), SwitchView) and _EVERY_CASE not in (error.fix or ""):
-            error.fix = f"{error.fix or ''} {_EVERY_CASE}".strip()
+            error.advise(_EVERY_CASE)
         raise

@@ -24,7 +24,6 @@ from braces.passes.analysis.gradient_names import find_role
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices, detect_forks, open_device
 from braces.runtime.devices.device_placement import ShardedPlan, refuse_sharded_values
-from braces.runtime.inputs.feeds import check_shape
 from braces.runtime.inputs.persistables import Run, check_states
 from braces.runtime.plan.plan import Plan
 
@@ -140,9 +139,7 @@ def begin_run(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
         FeedError, ShapeError: If the type of a feed, or of a value of the scope, differs from
             the declared type.
     """
-    sizes = Sizes()
-    for name, array in run.feeds.items():
-        check_shape(plan.data[name], array, sizes)
+    sizes = run.feed_sizes(plan.data)
     run.read(plan.states, plan.narrow)
     states = run.named(plan.states)
     check_states(plan.states, states, sizes)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from braces.builder.builder import Builder
+from braces.builder.builder import SEED, Builder
 from braces.builder.source_line import warn_user
 from braces.dtypes import TensorType
 from braces.ir.records import PARAMETER, STATE
@@ -27,8 +27,6 @@ from braces.runtime.inputs.persistables import check_seed, find_initialized
 from braces.scope import Scope, Variable
 from braces.scope.values import copy_value
 
-SEED = "seed"
-"""The feed of a startup program with the random seed."""
 _UPDATED = object()
 _set_by_init: WeakKeyDictionary[Variable, Any] = WeakKeyDictionary()
 """Scalar states: the value that `init` has set, or `_UPDATED` if a program updates it."""

@@ -89,10 +89,15 @@ class Run:
             data: The declarations of the feeds.
             infos: Those of the variables.
         """
+        sizes = self.feed_sizes(data)
+        check_states(infos, self.named(infos), sizes)
+        return sizes
+
+    def feed_sizes(self, data: Mapping[str, VarInfo]) -> Sizes:
+        """Return the sizes of the feeds, which are checked against their declarations."""
         sizes = Sizes()
         for name, array in self.feeds.items():
             check_shape(data[name], array, sizes)
-        check_states(infos, self.named(infos), sizes)
         return sizes
 
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces.builder.append import as_var
-from braces.builder.builder import Builder, current_program
+from braces.builder.builder import SEED, Builder, current_program
 from braces.builder.source_line import user_source
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, var_of
@@ -39,7 +39,7 @@ from braces.errors import (
 from braces.frontend.control.block import check_block_name
 from braces.frontend.control.block_call import BlockCall
 from braces.frontend.core.all_or_nothing import transactional
-from braces.frontend.core.init import SEED, seed_state
+from braces.frontend.core.init import seed_state
 from braces.frontend.core.random_state import RANDOM_STATE, random_state
 from braces.ir.records import DATA, STATE, VALUE, Body, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
