@@ -15,11 +15,11 @@ PEERS_READY := $(PEERS)/.ready
 RESULTS := benchmarks/results
 DOCUMENTATION := tests/docs
 PIP_QUIET := -qq --no-input --disable-pip-version-check
-PYTHON_FILES := $(wildcard src tests scripts benchmarks examples docs/_ext docs/conf.py)
+PYTHON_FILES := $(wildcard src tests scripts benchmarks suites examples docs/_ext docs/conf.py)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test versions thorough random check-newest check-oldest check-docs docs check-wheel coverage browser format bench report conformance roundtrip size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test versions thorough random check-newest check-oldest check-docs docs check-wheel coverage browser format bench report suite-jax suite-torch suite-onnx-files suite-paddle conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -124,6 +124,24 @@ $(PEERS_READY): $(READY) pyproject.toml
 	@$(RUN) pip --python $(PEERS)/bin/python install $(PIP_QUIET) -c $(PEERS)/constraints.txt \
 		--group bench --editable . pip
 	@touch $(PEERS_READY)
+
+# One environment for each suite, since their libraries do not fit together. WHAT passes
+# arguments on: `make suite-jax WHAT="--shard 0/14 --group lax"`.
+suite-jax: .venv-suite-jax/.ready ## JAX's own tests and libraries of JAX (WHAT passes arguments on)
+suite-torch: .venv-suite-torch/.ready ## PyTorch's databases of operators and modules, architectures
+suite-onnx-files: .venv-suite-onnx-files/.ready ## ONNX files of other packages, and of exporters
+suite-paddle: .venv-suite-paddle/.ready ## models, layers and programs of Paddle
+suite-jax suite-torch suite-onnx-files suite-paddle: suite-%:
+	.venv-suite-$*/bin/python -m suites $* --workers $(WORKERS) --write $(WHAT)
+
+.venv-suite-%/.ready: $(READY) pyproject.toml
+	@echo 'Setting up .venv-suite-$*: several minutes the first time.'
+	@.venv-suite-$*/bin/python -m pip --version >/dev/null 2>&1 || \
+		$(PYTHON) -m venv --clear --without-pip .venv-suite-$*
+	@grep -E '^(jax|jaxlib|optax)==' requirements.lock >.venv-suite-$*/constraints.txt
+	@$(RUN) pip --python .venv-suite-$*/bin/python install $(PIP_QUIET) \
+		-c .venv-suite-$*/constraints.txt --group suite-$* --editable . pip
+	@touch $@
 
 conformance: $(READY) ## all of ONNX's backend suite; writes docs/tables/conformance.md
 	$(VENV)/bin/python scripts/conformance.py

@@ -1,0 +1,87 @@
+"""Comparisons that suites share: values in both modes, gradients and files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import braces as br
+from suites.case import Check, attempt
+
+
+def difference(made: Any, wanted: Any, rtol: float = 1e-4, atol: float = 1e-5) -> str:
+    """The difference of two arrays in shape, dtype or values; empty if there is none."""
+    made, wanted = np.asarray(made), np.asarray(wanted)
+    if (made.shape, made.dtype) != (wanted.shape, wanted.dtype):
+        return f"{made.dtype}{list(made.shape)} for {wanted.dtype}{list(wanted.shape)}"
+    if wanted.dtype.kind not in "fcV":
+        same = np.array_equal(made, wanted)
+        return "" if same else f"{np.sum(made != wanted)} of {wanted.size} elements differ"
+    kind = np.complex128 if wanted.dtype.kind == "c" else np.float64
+    a, b = made.astype(kind), wanted.astype(kind)
+    with np.errstate(invalid="ignore"):
+        near = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        most = np.nanmax(np.abs(a - b), initial=0.0, where=~near)
+    return (
+        ""
+        if near.all()
+        else f"{np.sum(~near)} of {b.size} elements differ, by up to {most:.2g}"
+    )
+
+
+def differences(made: Sequence[Any], wanted: Sequence[Any], **tolerances: float) -> str:
+    """The first difference of two lists of arrays."""
+    if len(made) != len(wanted):
+        return f"{len(made)} results for {len(wanted)}"
+    pairs = enumerate(zip(made, wanted, strict=True))
+    texts = ((at, difference(*pair, **tolerances)) for at, pair in pairs)
+    return next((f"result {at}: {text}" for at, text in texts if text), "")
+
+
+class Imported:
+    """An imported program with the values of its parameters, and its comparisons."""
+
+    def __init__(
+        self, program: br.Program, values: Mapping[str, Any], feed: Mapping[str, Any]
+    ) -> None:
+        self.program, self.values, self.feed = program, dict(values), dict(feed)
+
+    def run(self, mode: str, fetch: Sequence[Any] = ()) -> list[Any]:
+        """The values of the fetched variables, by default those of the program."""
+        scope = br.Scope()
+        scope.update(self.values)
+        executor = br.Executor(mode=mode)
+        fetches = list(fetch or self.program.fetches)
+        return executor.run(self.program, scope, feed=self.feed, fetch=fetches)
+
+    def reloaded(self) -> list[Any]:
+        """The values of the model after `br.save_model` and `br.load_model`."""
+        scope = br.Scope()
+        scope.update(self.values)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.brc"
+            br.save_model(
+                path, self.program, scope, list(self.feed), list(self.program.fetches)
+            )
+            made = br.load_model(path).run(**self.feed)
+        return [made] if len(self.program.fetches) == 1 else list(made)
+
+    def text(self) -> str:
+        """The difference of the program's text and that of its reparsed form; usually empty."""
+        text = str(self.program)
+        return "" if str(br.parse(text)) == text else "the reparsed program has another text"
+
+
+def value_checks(made: Imported, wanted: Sequence[Any], **tolerances: float) -> Iterator[Check]:
+    """Compare values interpreted, compiled, and after a round trip through text and a file."""
+    for what, run in (
+        ("interpreted", lambda: made.run("interpret")),
+        ("compiled", lambda: made.run("compile")),
+        ("file", made.reloaded),
+    ):
+        yield attempt(what, lambda run=run: differences(run(), wanted, **tolerances))
+    yield attempt("text", made.text)
