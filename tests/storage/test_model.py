@@ -56,6 +56,23 @@ def test_a_model_predicts_what_the_program_did(net: Net, path: Path, mode: str) 
     assert model.fetches == (net.logits.name,)
 
 
+def test_a_model_is_callable_with_feeds_by_position_or_name(net: Net, path: Path) -> None:
+    model = load_model(net.save(path))
+    wanted = model.run(x=XS)
+    for made in (model(XS), model(x=XS), model(XS, seed=3)):
+        np.testing.assert_array_equal(made, wanted)
+
+
+def test_a_call_with_too_many_or_repeated_feeds_is_refused(net: Net, path: Path) -> None:
+    model = load_model(net.save(path))
+    with pytest.raises(FeedError, match="expected at most 1 feeds by position, got 2"):
+        model(XS, YS)
+    with pytest.raises(FeedError, match="feed `x` is given by position and by name"):
+        model(XS, x=XS)
+    with pytest.raises(FeedError, match="`z`"):
+        model(XS, z=XS)
+
+
 def test_a_fresh_process_predicts_the_same_bits(net: Net, path: Path) -> None:
     net.step()
     here = load_model(net.save(path)).run(x=XS)

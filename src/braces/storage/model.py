@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, final
 
 from braces.builder.program_argument import ProgramHolder
-from braces.errors import UnknownNameError, suggest, visible
+from braces.errors import FeedError, UnknownNameError, suggest, visible
 from braces.hints.objects import Hinted
 from braces.keywords import hint_keywords
 from braces.notebook import escape_html
@@ -147,6 +147,31 @@ class Model(ProgramHolder, Hinted):
             RunError: If the run failed, or exceeds `timeout_s`.
         """
         return self.run_program(PREDICT, feed, seed, timeout_s, **feeds)
+
+    def __call__(self, *values: Any, **feeds: Any) -> Any:
+        """Predict with feeds by position: `model(xs)` for `model.run(x=xs)`.
+
+        Args:
+            values: Feeds in the order of `feeds`.
+            feeds: Other arguments of `run`.
+
+        Raises:
+            FeedError: If there are more values than feeds, or a feed is given twice.
+        """
+        if len(values) > len(self.feeds):
+            raise FeedError(
+                f"expected at most {len(self.feeds)} feeds by position, got {len(values)}.",
+                at="model(...)",
+                given=self._call_text(PREDICT),
+            )
+        named = dict(zip(self.feeds, values, strict=False))
+        for name in named.keys() & feeds.keys():
+            raise FeedError(
+                f"feed `{name}` is given by position and by name.",
+                at="model(...)",
+                fix="Pass each feed once.",
+            )
+        return self.run(named, **feeds)
 
     def run_program(
         self,
