@@ -419,4 +419,4 @@ def test_errors_name_the_module_in_which_something_stands() -> None:
     told = str(caught.value)
     assert "in 0.1 (Inner) at" in told
     assert "test_torch_found.py:" in told
-    assert "Leave out max_norm" in told
+    assert "Remove max_norm" in told

@@ -143,12 +143,53 @@ def test_all_that_cannot_be_read_is_said_at_once_with_its_lines() -> None:
         return torch.nn.functional.embedding(x.long(), x, max_norm=1.0).sum() + y
 
     exported = torch.export.export(Function(strange), (draw(3, 6)[:, ::2],))
-    with pytest.raises(br.ProgramError, match="2 unsupported nodes") as caught:
+    with pytest.raises(br.ProgramError, match="3 unsupported nodes") as caught:
         br.from_torch(exported)
     assert "test_torch_operators.py:" in str(caught.value)
     assert "embedding_renorm" in str(caught.value)
     assert "the rest of its storage belongs to no tensor" in str(caught.value)
     assert "in the module (Function)" in str(caught.value)
+
+
+@torch.library.custom_op("braces::spin", mutates_args=())
+def spin(x: torch.Tensor) -> torch.Tensor:
+    return x.flip(0)
+
+
+@torch.library.custom_op("braces::turn", mutates_args=())
+def turn(x: torch.Tensor) -> torch.Tensor:
+    return x.flip(1)
+
+
+for operator in (spin, turn):
+    operator.register_fake(torch.empty_like)
+
+
+class Spinning(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return spin(x)
+
+
+class SpunTwice(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Spinning(), Spinning()])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x).relu()
+        return torch.cond(x.sum() > 0, lambda x: turn(x), lambda x: x.abs(), (x,))
+
+
+def test_nodes_after_an_unread_node_are_checked_too() -> None:
+    exported = torch.export.export(SpunTwice(), (draw(3, 3),))
+    with pytest.raises(br.ProgramError, match="3 unsupported nodes") as caught:
+        br.from_torch(exported)
+    said = str(caught.value)
+    assert "braces.spin.default, 2 times" in said
+    assert "in layers.0 (Spinning) at" in said
+    assert ", and 1 more" in said
+    assert "braces.turn.default, 1 time" in said
 
 
 def test_strides_that_a_run_tells_follow_from_sizes() -> None:

@@ -214,7 +214,7 @@ class JaxImporter:
         if conversion.problems:
             raise unsupported_error(
                 [
-                    UnsupportedNode(f"`{p.primitive}`", f"at {p.line}", p.error)
+                    UnsupportedNode(f"`{p.primitive}`", "", p.error, p.line)
                     for p in conversion.problems
                 ],
                 self.found.what,

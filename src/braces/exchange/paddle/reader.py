@@ -11,7 +11,6 @@ lists all of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any, cast
 
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
 from braces.exchange.common.model.names import clean_name, fetch_as, rename_result
+from braces.exchange.common.model.source_lines import own_sources, sources_in
 from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
 from braces.exchange.common.model.weights import add_persistable
 from braces.exchange.common.values.constants import Array, Constant, write_constant
@@ -51,9 +51,6 @@ MOST_OPERATORS = 1 << 17
 """The largest number of operators, where a block counts each time that it is read."""
 DEEPEST = 48
 """The deepest nesting of blocks."""
-_FRAME = re.compile(r'^\s*File "(.+)", line (\d+)')
-_FOREIGN = re.compile(r"<|[/\\](site|dist)-packages[/\\]")
-"""Source files that are not user code: Paddle's own, and its callers."""
 
 
 class TooManyOperators(ProgramError):
@@ -131,11 +128,26 @@ class PaddleReader:
         except TooManyOperators:
             raise
         except (BracesError, MissingValue) as error:
+            if len(self.problems) == problems:
+                self._note_unknown(node.op)
             if isinstance(error, BracesError):
-                self.problems.append(UnsupportedNode(node.type[:80], str(node), error))
+                self._note(node, error)
             node.names.values.update(dict.fromkeys(node.op.output_names(), MissingValue))
             return
         node.names.values.update(values)
+
+    def _note(self, node: PaddleOp, error: BracesError) -> None:
+        line = str(_source(node.op) or "")
+        self.problems.append(UnsupportedNode(node.type[:80], str(node), error, line))
+
+    def _note_unknown(self, op: Operator, depth: int = 0) -> None:
+        """Note the unsupported operators in the blocks of an operator that was not read."""
+        blocks = [self.blocks[at] for inner in op.blocks.values() for at in inner]
+        for inner in (inner for block in blocks for inner in block.operators):
+            if inner.type not in RULES:
+                self._note(PaddleOp(BlockScope(self), inner, ()), _unknown(inner.type))
+            if depth < DEEPEST:
+                self._note_unknown(inner, depth + 1)
 
     def _attempt(self) -> AbstractContextManager[None]:
         """Return a transaction that an exception rolls back."""
@@ -155,8 +167,7 @@ class PaddleReader:
     def _node_results(self, node: PaddleOp) -> dict[str, Value]:
         """Return the results of an operator by name."""
         if node.type not in RULES:
-            suggestion = did_you_mean(node.type, RULES)
-            raise ProgramError("unsupported operator.", fix=suggestion or None)
+            raise _unknown(node.type)
         operands = [
             node.names.find(name) for names in node.op.inputs.values() for name in names
         ]
@@ -306,6 +317,11 @@ class PaddleReader:
                 fetch_as(self.program, self.lift(value), output_name)
 
 
+def _unknown(op_type: str) -> ProgramError:
+    """Return the error of an operator without a rule."""
+    return ProgramError("unsupported operator.", fix=did_you_mean(op_type, RULES) or None)
+
+
 def _along_rows(node: PaddleOp) -> bool:
     """Return whether an operator works along the first axis."""
     axes = [n for name in ("axis", "axes", "dim") for n in node.many(name)]
@@ -316,10 +332,9 @@ def _source(op: Operator) -> Source | None:
     """Return the source line of an operator, if the file contains it."""
     stack: Any = op.attrs.get("op_callstack")
     lines = cast("list[Any]", stack) if isinstance(stack, list) else []
-    frames = (_FRAME.match(str(line)) for line in lines)
-    matched = [frame for frame in frames if frame is not None]
-    user_frames = [frame for frame in matched if not _FOREIGN.search(frame[1])] or matched
-    return Source(user_frames[-1][1], int(user_frames[-1][2])) if user_frames else None
+    sources = sources_in("\n".join(map(str, lines)))
+    own = own_sources(sources) or sources
+    return own[-1] if own else None
 
 
 @contextmanager

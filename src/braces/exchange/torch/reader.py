@@ -25,6 +25,7 @@ from braces.exchange.torch.graph.convert import (
     array_from,
     dtype_from,
     is_torch,
+    lines_of,
     module_of,
     source_of,
 )
@@ -151,9 +152,21 @@ class TorchReader:
             if isinstance(error, NotConstant):
                 error = ShapeError("the result depends on the values of symbolic sizes.")
             if isinstance(error, BracesError):
-                self.problems.append(UnsupportedNode(target_of(node), str_of(node), error))
-            return MissingValue
+                self.problems.append(unsupported_node(node, error))
+            return self._placeholder(node.meta.get("val"))
         return result
+
+    def _placeholder(self, declared: Any) -> Value:
+        """Return zeros of a declared type, for the nodes after one that could not be read."""
+        if isinstance(declared, list | tuple):
+            return [self._placeholder(part) for part in cast("Sequence[Any]", declared)]
+        if not is_torch(declared, "FakeTensor"):
+            return MissingValue
+        try:
+            shape = [self.symbols.size(size) for size in declared.shape]
+            return emit("full", shape=shape, value=0.0, dtype=dtype_from(declared.dtype))
+        except (BracesError, NotConstant):
+            return MissingValue
 
     def _node_result(self, values: Mapping[Any, Value], node: Any) -> Value:
         """Return the result of a node."""
@@ -287,9 +300,8 @@ def target_of(node: Any) -> str:
     return f"python.{target.__name__}"
 
 
-def str_of(node: Any) -> str:
-    """Return a node with its line, for messages."""
-    source, module = source_of(node), module_of(node)
-    return "".join((
-        f"`{node.name}`", f" in {module}" if module else "", f" at {source}" if source else "",
-    ))  # fmt: skip
+def unsupported_node(node: Any, error: BracesError) -> UnsupportedNode:
+    """Return a node with its module and lines, for messages."""
+    module = module_of(node)
+    name = f"`{node.name}` in {module}" if module else f"`{node.name}`"
+    return UnsupportedNode(target_of(node), name, error, lines_of(node))

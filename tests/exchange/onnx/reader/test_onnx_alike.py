@@ -51,7 +51,7 @@ def test_a_sum_of_sizes_that_only_even_images_share_is_read(mode: str) -> None:
 
 
 def test_sizes_that_never_agree_are_refused() -> None:
-    with pytest.raises(br.ProgramError, match=r"Add-18, 1 times, .*expected shape"):
+    with pytest.raises(br.ProgramError, match=r"Add-18, 1 time: .*expected shape"):
         read(
             """model (float[n] x) => (float[m] y) {
             longer = Concat<axis = 0>(x, x, x)

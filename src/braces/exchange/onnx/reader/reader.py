@@ -43,6 +43,10 @@ from braces.exchange.onnx.reader.graph.node import (
     operator_of,
     read_by,
 )
+from braces.exchange.onnx.reader.graph.original_places import (
+    unknown_operator,
+    unsupported_node,
+)
 from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
 from braces.extend.building import Builder, SymbolTable, Var
 from braces.extend.constructs import build_plain_block
@@ -52,9 +56,6 @@ from braces.extend.types import Size, is_float
 T = TypeVar("T")
 MOST_NODES = 1 << 17
 """The largest number of nodes of a model after its functions are expanded."""
-ADVICE = {"ImageDecoder": "Decode images before the model, and feed their pixels."}
-"""The advice for operators that will not be supported."""
-OTHER_ADVICE = "Pass a function that builds it: from_onnx(model, rules={operator: function})."
 LONGEST_CHAIN = 200
 """The longest chain of nodes that constant folding follows."""
 
@@ -132,12 +133,15 @@ class OnnxReader:
                 self._read_node(names, proto)
 
     def _read_node(self, names: GraphScope, proto: Any) -> None:
+        problems = len(self.problems)
         try:
             with self.attempt(), _sensible(proto):
                 results = self._node_outputs(names, proto)
         except TooManyNodes:
             raise
         except (BracesError, MissingValue) as error:
+            if len(self.problems) == problems:
+                self._note_unknown(names, proto)
             if isinstance(error, BracesError):
                 self._note(names, proto, error)
             names.values.update(dict.fromkeys(proto.output, MissingValue))
@@ -183,8 +187,21 @@ class OnnxReader:
         return results[0] if results else None
 
     def _note(self, names: GraphScope, proto: Any, error: BracesError) -> None:
-        node = OnnxNode(names, proto, {})
-        self.problems.append(UnsupportedNode(f"{node.type}-{node.version}", str(node), error))
+        self.problems.append(unsupported_node(OnnxNode(names, proto, {}), error))
+
+    def _note_unknown(self, names: GraphScope, proto: Any) -> None:
+        """Note the unsupported operators in the subgraphs of a node that was not read."""
+        for inner in (node for attribute in proto.attribute for node in attribute.g.node):
+            node = OnnxNode(names, inner, {})
+            if not self._is_known(node):
+                self._note(names, inner, unknown_operator(node))
+            self._note_unknown(names, inner)
+
+    def _is_known(self, node: OnnxNode) -> bool:
+        """Return whether an operator has a rule, or a function body."""
+        if node.type in self.rules or function_bodies.called_by(node.proto) in self.functions:
+            return True
+        return function_bodies.has_body(node.proto, node.version)
 
     def _node_outputs(self, names: GraphScope, proto: Any) -> Sequence[Value]:
         """Return the outputs of a node."""
@@ -195,8 +212,8 @@ class OnnxReader:
             )
         node = OnnxNode.of(names, proto)
         rule = self.rules.get(node.type)
-        if rule is None and not function_bodies.has_body(proto, node.version):
-            node.refuse("unsupported operator", ADVICE.get(node.type, OTHER_ADVICE))
+        if not self._is_known(node):
+            raise unknown_operator(node)
         operands = [names.value(name) if name else None for name in proto.input]
         constants = self._folded(node, operands, weights=False)
         if constants:

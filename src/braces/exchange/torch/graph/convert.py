@@ -5,19 +5,15 @@ Nothing here imports torch: its objects provide all information.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from braces.exchange.common.model.source_lines import describe_lines, sources_in
 from braces.exchange.common.model.weights import Array
 from braces.extend.programs import Source
 from braces.extend.types import DType, dtype_of
-
-_FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
-_INTERNAL = re.compile(r"^<|[/\\](site|dist)-packages[/\\]torch[/\\]")
-"""Names of generated code, and of files of torch."""
 
 
 def dtype_from(torch_dtype: Any) -> DType:
@@ -51,18 +47,22 @@ def array_from(tensor: Any) -> Array:
     return np.array(convertible.numpy(), dtype)
 
 
+# ---- locations -------------------------------------------------------------------------------
+
+
 def source_of(node: Any) -> Source | None:
     """Return the innermost line outside torch that created a node.
 
     An export with `strict=False` has the call of a function of control flow, and then lines of
     code that torch generated from this function.
     """
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    user_frames = [frame for frame in frames if not _INTERNAL.search(frame[0])] or frames
-    return Source(user_frames[-1][0], int(user_frames[-1][1])) if user_frames else None
+    sources = sources_in(node.meta.get("stack_trace") or "")
+    return sources[-1] if sources else None
 
 
-# ---- locations -------------------------------------------------------------------------------
+def lines_of(node: Any) -> str:
+    """Return the lines outside torch that created a node, for messages; may be empty."""
+    return describe_lines(sources_in(node.meta.get("stack_trace") or ""))
 
 
 def module_of(node: Any) -> str:
