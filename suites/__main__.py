@@ -50,6 +50,7 @@ def _write(name: str, suite: object, found: Mapping[tuple[str, str], Record]) ->
         found,  # type: ignore
     )
     page.write(page.FOLDER / f"{name}.md", text)
+    page.write_index()
 
 
 def _selected(groups: Mapping[str, Group], options: argparse.Namespace) -> dict[str, Group]:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
 
 from suites.case import Group, Verdict
@@ -13,6 +14,7 @@ from suites.runner import ROOT, Case, Record, verdict
 
 FOLDER = ROOT / "docs" / "tables" / "suites"
 NAMES_SHOWN = 6
+RUN = "Last run:"
 
 
 def page(
@@ -47,7 +49,7 @@ def _versions(packages: Iterable[str]) -> str:
             texts.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return f"Last run: {date.today().isoformat()}, with {', '.join(texts)}."
+    return f"{RUN} {date.today().isoformat()}, with {', '.join(texts)}."
 
 
 def _table(groups: Mapping[str, Group], found: Mapping[Case, Record]) -> list[str]:
@@ -111,6 +113,35 @@ def write(path: Path, text: str) -> None:
     """Write a page."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.rstrip() + "\n", "utf-8")
+
+
+INDEX = "index.md"
+INDEX_HEAD = """# Suites of other projects
+
+`make suite-jax`, `make suite-torch`, `make suite-onnx-files` and `make suite-paddle` import test
+suites and models of other projects into Braces and compare the results with the originals. Each
+command writes a page with the reasons of all failures, and this summary.
+"""
+
+
+def index(pages: Mapping[str, str]) -> str:
+    """The summary of the pages of suites, by file name."""
+    parts = (_part(name, text.splitlines()) for name, text in sorted(pages.items()))
+    return "\n".join([INDEX_HEAD, *parts])
+
+
+def _part(name: str, lines: Sequence[str]) -> str:
+    """The title, versions and table of a page."""
+    head = takewhile(lambda line: not line.startswith("## "), lines)
+    table = [line for line in head if line.startswith("|")]
+    versions = next(line[line.index(RUN) :] for line in lines if RUN in line)
+    return "\n".join([f"## [{lines[0][2:]}]({name})", "", versions, "", *table, ""])
+
+
+def write_index(folder: Path = FOLDER) -> None:
+    """Write the summary of the pages in a folder."""
+    paths = (path for path in folder.glob("*.md") if path.name != INDEX)
+    write(folder / INDEX, index({path.name: path.read_text("utf-8") for path in paths}))
 
 
 def summary(groups: Sequence[str], found: Mapping[Case, Record]) -> str:

@@ -66,6 +66,18 @@ def test_the_page_has_shares_and_reasons(path: Path) -> None:
     assert f"numpy {np.__version__}." in text
 
 
+def test_the_summary_has_the_table_of_each_page(path: Path, tmp_path: Path) -> None:
+    text = page.page("Toy", "make suite-toy", toy_suite.PACKAGES, GROUPS, records(path))
+    page.write(tmp_path / "toy.md", text)
+    for _ in range(2):  # the summary itself is not a page
+        page.write_index(tmp_path)
+    summary = (tmp_path / page.INDEX).read_text("utf-8")
+    assert "## [Toy](toy.md)" in summary
+    assert f"numpy {np.__version__}." in summary
+    assert summary.count("| toy | 5 |") == summary.count("| slow | 1 |") == 1
+    assert "no such shape" not in summary
+
+
 def test_the_worst_check_is_the_verdict_of_a_case() -> None:
     record: Record = {
         "checks": [["a", "equal", ""], ["b", "refused", "x"], ["c", "differs", "y"]]
