@@ -118,9 +118,9 @@ def write(path: Path, text: str) -> None:
 INDEX = "index.md"
 INDEX_HEAD = """# Suites of other projects
 
-`make suite-jax`, `make suite-torch`, `make suite-onnx-files` and `make suite-paddle` import test
-suites and models of other projects into Braces and compare the results with the originals. Each
-command writes a page with the reasons of all failures, and this summary.
+`make suite-jax`, `make suite-torch`, `make suite-onnx-files` and `make suite-paddle` import
+test suites and models of other projects into Braces and compare the results with the originals.
+Each command writes a page with the reasons of all failures, and this summary.
 """
 
 
