@@ -16,7 +16,8 @@ from braces.exchange.onnx.types import PRODUCER
 from braces.exchange.onnx.writer.constructs.functions import list_all_outputs, opset_imports
 from braces.exchange.onnx.writer.graph.files import write_model
 from braces.exchange.onnx.writer.graph.graph import (
-    IR_VERSION,
+    IR_VERSIONS,
+    OPSET,
     ModelState,
     OnnxGraph,
     rename_values,
@@ -54,6 +55,7 @@ def to_onnx(
     updates: bool = False,
     sizes: Mapping[str, int] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    opset: int = OPSET,
 ) -> None:
     """Export a program as an ONNX model, which runs without Braces.
 
@@ -65,8 +67,9 @@ def to_onnx(
     variables are initializers, all under their own names. Loops become `Loop` or `Scan`,
     residuals of loops become sequences, branches become `If`, and row-wise branches become
     gathers and scatters. Symbolic sizes are computed from the shapes of inputs. Operators that
-    ONNX lacks are decomposed by tracing their kernels. Checks of values, as of indices out of
-    range and of `max_trips`, are left out.
+    ONNX has, such as `Gelu`, `LayerNormalization` and `MaxPool`, are one node; the others are
+    decomposed by tracing their kernels. Checks of values, as of indices out of range and of
+    `max_trips`, are left out.
 
     Args:
         program: The program, which is not modified; or a model of `br.load_model`, with its
@@ -83,10 +86,13 @@ def to_onnx(
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
         metadata: JSON data by key, as of `br.save_model`: the `metadata_props` of the file.
             `br.onnx_metadata` reads it.
+        opset: The operator set version, from 21 to 24. Version 21 is read by the most
+            runtimes; 23 has `RMSNormalization` and 24 `Swish`, which are composed of others
+            before.
 
     Raises:
         ProgramError: If ONNX lacks operators that the program needs; the message lists all of
-            them. If the metadata is not JSON data.
+            them. If the metadata is not JSON data, or the operator set version is unsupported.
         UnknownNameError: If a fetch or a size does not exist.
         UninitializedError: If a persistable variable has no value.
         OSError: If the folder is missing, full, or not writable.
@@ -109,13 +115,27 @@ def to_onnx(
         fetches = program.fetched() if fetches is None else fetches
         metadata = program.metadata if metadata is None else metadata
     notes = check_metadata(metadata)
+    _check_opset(opset)
     names, _ = read_fetch(fetches, program_of(program))
     called = tuple(fetches) if isinstance(fetches, Mapping) else names
     plan, spare = _plan_export(program_of(program), names, updates, sizes or {})
-    model, values = _model(plan, spare, scope, called)
+    model, values = _model(plan, spare, scope, called, opset)
     for key, text in write_texts(notes):
         model.metadata_props.add(key=key, value=text)
     write_model(path, model, values)
+
+
+def _check_opset(opset: Any) -> None:
+    """Refuse a version that is not written.
+
+    Raises:
+        ProgramError: If the operator set version is unsupported.
+    """
+    if opset not in IR_VERSIONS:
+        raise ProgramError(
+            f"unsupported operator set version {opset!r:.40}.",
+            fix=f"Use opset={min(IR_VERSIONS)} to {max(IR_VERSIONS)}.",
+        )
 
 
 def _plan_export(
@@ -157,13 +177,19 @@ def _names(size: Size) -> set[str]:
 
 
 def _model(
-    plan: Plan, spare: dict[str, TensorType], scope: Scope | None, called: Sequence[str]
+    plan: Plan,
+    spare: dict[str, TensorType],
+    scope: Scope | None,
+    called: Sequence[str],
+    opset: int = OPSET,
 ) -> tuple[Any, list[tuple[str, Any]]]:
     """Return the model without weights, and the weights."""
     body, moved = plan.interpreted, plan.updates
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     reserved_names = frozenset((*body.vars, *spare))
-    model_state = ModelState(reserved_names, spare=dict(spare), used=set(reserved_names))
+    model_state = ModelState(
+        reserved_names, spare=dict(spare), used=set(reserved_names), opset=opset
+    )
     g, writer = OnnxGraph(model_state), BlockExporter()
     model_state.main = g
     for name, info in (plan.feeds | states).items():
@@ -188,9 +214,9 @@ def _model(
     model = onnx.helper.make_model(
         graph_proto,
         producer_name=PRODUCER,
-        ir_version=IR_VERSION,
+        ir_version=IR_VERSIONS[opset],
         functions=functions,
-        opset_imports=opset_imports(nodes),
+        opset_imports=opset_imports(nodes, opset),
     )
     if moved:
         nexts = {

@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 from braces.exchange.common.model.names import FUNCTIONS, RECOMPUTE
 from braces.exchange.onnx.types import axes_of
 from braces.exchange.onnx.writer.graph.graph import (
-    OPSET,
     ModelFunction,
     ModelState,
     OnnxGraph,
@@ -101,9 +100,9 @@ def data_dependent_sizes(body: Body) -> Iterator[str]:
                 yield from data_dependent_sizes(inner)
 
 
-def opset_imports(nodes: Iterable[Any]) -> list[Any]:
-    """Return the operator set versions that nodes need."""
-    ids = [onnx.helper.make_opsetid("", OPSET)]
+def opset_imports(nodes: Iterable[Any], opset: int) -> list[Any]:
+    """Return the operator set versions that nodes need; `opset` is that of ONNX."""
+    ids = [onnx.helper.make_opsetid("", opset)]
     has_calls = any(node.domain == FUNCTIONS for node in _all_nodes(nodes))
     return [*ids, onnx.helper.make_opsetid(FUNCTIONS, 1)] if has_calls else ids
 
@@ -134,7 +133,12 @@ def _model(n: NodeDesc, view: BlockView) -> _Inside:
     prefix = _prefix(n.op.name, view.body.vars)
     reserved_names = frozenset(name.removeprefix(prefix) for name in view.body.vars)
     model = _Inside(
-        reserved_names, prefix, n.g.model.functions, used=set(reserved_names), caller=n.g
+        reserved_names,
+        prefix,
+        n.g.model.functions,
+        used=set(reserved_names),
+        caller=n.g,
+        opset=n.g.model.opset,
     )
     model.main = OnnxGraph(model)
     for name in view.captures:
@@ -201,7 +205,7 @@ def _share_function(
         existing_names = {existing.proto.name for existing in model.functions.values()}
         called = next(name for name in _names_like(stem) if name not in existing_names)
         proto = onnx.helper.make_function(
-            FUNCTIONS, called, [*model.given], [], nodes, opset_imports(nodes)
+            FUNCTIONS, called, [*model.given], [], nodes, opset_imports(nodes, model.opset)
         )
         if recompute:
             proto.metadata_props.add(key=RECOMPUTE, value="1")

@@ -43,12 +43,14 @@ SUPPORTED: Mapping[str, frozenset[str]] = {
     "Pad": _ORDERED | {"u32", "u64", "bool", "bf16"},
     **dict.fromkeys(("Expand", "Tile"), _NUMBERS | {"bool"}),
     "Range": frozenset({"i32", "i64", "f32", "f64"}),
+    "Celu": frozenset({"f32"}),
+    "Clip": _ORDERED | {"u32", "u64"},
 }
 """The dtypes that an operator supports; the default is floats without bfloat16."""
 
 _WIDER = {
     "bool": INT32, "i8": INT32, "i16": INT32, "u8": INT32, "u16": INT32, "u32": INT64,
-    "bf16": FLOAT32,
+    "bf16": FLOAT32, "f16": FLOAT32,
 }  # fmt: skip
 _WRAPPING = frozenset({"Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "MatMul"})
 """Operators with equal bits in signed and unsigned 64-bit arithmetic."""

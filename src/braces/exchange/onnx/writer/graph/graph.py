@@ -29,8 +29,10 @@ from braces.extend.types import (
 )
 from braces.lazy import onnx
 
-OPSET, IR_VERSION = 21, 10
-"""The opset version and the IR version of exported models."""
+IR_VERSIONS = {21: 10, 22: 10, 23: 11, 24: 12}
+"""The operator set versions of exported models, with their IR versions."""
+OPSET = 21
+"""The default version, which runtimes of 2024 read."""
 
 
 def code_of(dtype: DType) -> int:
@@ -76,6 +78,7 @@ class ModelState:
         constants: The nodes of constants, which come first.
         numbers: Constants by their dtypes, shapes and bytes.
         values: The arrays of constants, by name.
+        opset: The operator set version.
     """
 
     kept: frozenset[str] = frozenset()
@@ -91,6 +94,7 @@ class ModelState:
     values: dict[str, np.ndarray[Any, Any]] = field(
         default_factory=dict[str, "np.ndarray[Any, Any]"]
     )
+    opset: int = OPSET
 
     def teller(self, dimension: str) -> OnnxGraph | None:
         """Add an unused input that determines a size; return the main graph, or `None`."""

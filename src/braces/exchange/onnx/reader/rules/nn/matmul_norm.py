@@ -49,6 +49,8 @@ SAYS_WHETHER_IT_TRAINS = 14
 
 Earlier versions infer the mode from the outputs.
 """
+PARAMETERS_OF_CHANNELS = 21
+"""The version in which the parameters of `GroupNormalization` became those of channels."""
 
 
 def batch_norm(node: OnnxNode) -> tuple[Var, ...]:
@@ -100,6 +102,16 @@ def instance_norm(node: OnnxNode) -> Var:
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
+def group_norm(node: OnnxNode) -> Var:
+    """Group norm; before version 21 scale and shift are those of groups."""
+    x, scale, shift = node.vars()
+    groups = int(node.attr("num_groups"))
+    if node.version < PARAMETERS_OF_CHANNELS:
+        scale, shift = (ops.repeat(p, x.shape[1] // groups, axis=0) for p in (scale, shift))
+    x, epsilon = unify_weight_sizes(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
+    return call("group_norm", x, scale, shift, groups=groups, epsilon=epsilon)
+
+
 def layer_norm(node: OnnxNode) -> Var | tuple[Var, ...]:
     """Layer norm over the last axes."""
     x, scale, shift, epsilon = (
@@ -119,6 +131,16 @@ def layer_norm(node: OnnxNode) -> Var | tuple[Var, ...]:
     return out, mean, ops.rsqrt(variance + epsilon)
 
 
+def rms_norm(node: OnnxNode) -> Var:
+    """RMS norm over the last axes."""
+    x, scale = node.var(0), node.var(1)
+    axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
+    x = unify_weight_sizes(x, dict(zip(axes[::-1], scale.shape[::-1], strict=False)))
+    own = scale if scale.ndim == len(axes) else None
+    out = call("rms_norm", x, own, axis=axes, epsilon=node.attr("epsilon", 1e-5))
+    return out if own is not None else out * scale
+
+
 def lp_norm(node: OnnxNode) -> Var:
     """L1 or L2 normalization; 0 where the norm is 0."""
     x, axis = node.var(0), node.attr("axis", -1)
@@ -133,8 +155,10 @@ LAYERS: Mapping[str, Rule] = {
     "BatchNormalization": batch_norm,
     "Einsum": einsum,
     "Gemm": gemm,
+    "GroupNormalization": group_norm,
     "InstanceNormalization": instance_norm,
     "LayerNormalization": layer_norm,
     "LpNormalization": lp_norm,
     "MatMul": matmul,
+    "RMSNormalization": rms_norm,
 }
