@@ -74,6 +74,8 @@ from braces.ops.nn import (
 from braces.ops.random import (
     discrete,
     gamma as random_gamma,
+    key_bits,
+    key_draws,
     poisson_binomial,
     stateless,
 )

@@ -59,11 +59,10 @@ def from_jax(
     container (a dict, a list, a module) and captured arrays become parameters if they are
     floats, else states. They are named by their paths, as `params.layers.0.w`. A module that is
     called is such a container. Arguments that are not arrays are static. A key of random
-    numbers is two words, `u32[2]`.
+    numbers is two words, `u32[2]`, and a random draw is one operator with the bits of JAX.
 
     Not supported are callbacks to Python, mutable arrays, collectives over several devices,
-    kernels for one platform, random bits of generators other than threefry, samples of the
-    gamma distribution, LAPACK routines without an operator (eigenvalues of matrices that are
+    kernels for one platform, random bits of generators other than threefry, LAPACK routines without an operator (eigenvalues of matrices that are
     not symmetric, Schur form), complex matrices, Bessel functions, and incomplete gamma and
     beta functions. `docs/tables/jax_functions.md` lists the public functions of JAX that meet
     one of these.

@@ -11,7 +11,7 @@ import numpy as np
 from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.define.core.jax_settings import braces_jax_settings
-from braces.define.core.tracer_guard import is_in_packages
+from braces.define.core.tracer_guard import is_in_packages, is_package_file
 from braces.define.jax_types import JaxTypeConverter
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
@@ -251,6 +251,8 @@ def is_library_file(file: str | None) -> bool:
 
 
 def _frame(eqn: Any) -> Any:
+    """Return the innermost frame outside JAX; `None` in a function of the importer itself."""
     trace = eqn.source_info.traceback
     frames = trace.frames if trace is not None else ()
-    return next((frame for frame in frames if not is_library_file(frame.file_name)), None)
+    frame = next((frame for frame in frames if not is_library_file(frame.file_name)), None)
+    return None if frame is None or is_package_file(frame.file_name) else frame

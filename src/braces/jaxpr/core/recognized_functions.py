@@ -35,7 +35,9 @@ def operator_of(e: Equation) -> str | None:
 
 def _is_same(eqn: Any, name: str, struct: Any) -> bool:
     (reference,) = _jax.make_jaxpr(OPERATORS[name])(struct).jaxpr.eqns
-    has_same_values = _text(eqn.params["call_jaxpr"]) == _text(reference.params["call_jaxpr"])
+    has_same_values = jaxpr_text(eqn.params["call_jaxpr"]) == jaxpr_text(
+        reference.params["call_jaxpr"]
+    )
     return has_same_values and _derivative(eqn, struct) == _derivative(reference, struct)
 
 
@@ -48,10 +50,10 @@ def _derivative(eqn: Any, struct: Any) -> str:
     def tangent_of(x: Any, tangent: Any) -> Any:
         return _jax.jvp(forward, (x,), (tangent,))[1]
 
-    return _text(_jax.make_jaxpr(tangent_of)(struct, struct))
+    return jaxpr_text(_jax.make_jaxpr(tangent_of)(struct, struct))
 
 
-def _text(closed: Any) -> str:
+def jaxpr_text(closed: Any) -> str:
     """Return the live equations and the constants of a jaxpr as text."""
     equations = eliminate_dead_equations(closed.jaxpr)[1]
     return f"{closed.jaxpr.replace(eqns=equations)} {closed.consts}"

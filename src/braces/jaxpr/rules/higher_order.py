@@ -27,6 +27,7 @@ from braces.jaxpr.core.custom_derivatives import (
     with_jax_derivative,
 )
 from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
+from braces.jaxpr.core.recognized_draws import append_draw
 from braces.jaxpr.core.recognized_functions import operator_of
 from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import extend
@@ -80,9 +81,12 @@ def custom_derivative_call(e: Equation, *values: Value) -> Value | list[Value]:
 def jit_call(e: Equation, *values: Value) -> list[Value]:
     """A `jit` call: a plain block of its name, or inlined.
 
-    Functions of JAX's own library are inlined: to users they are one line.
+    Functions of JAX's own library are inlined: to users they are one line. Random draws are one
+    operator.
     """
-    closed = e.params["jaxpr"]
+    closed, draw = e.params["jaxpr"], append_draw(e, values)
+    if draw is not None:
+        return [draw]
     whole, name = e.runner.whole, _block_name(e.params["name"])
     if whole is None or not name or is_library_file(closed.jaxpr.debug_info.func_filename):
         return e.call(closed, values)

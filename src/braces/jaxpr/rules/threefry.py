@@ -1,13 +1,15 @@
-"""Random bits of JAX: keys are two words, and random bits are mixed counters.
+"""Random keys and bits of JAX: a key is two words, and each primitive is one operator.
 
-All of it is integer arithmetic, so programs draw the same numbers as the original function. The
-counter is the position of each number (Salmon et al., Parallel Random Numbers: As Easy as 1, 2,
-3; 20 rounds), as `jax.random` does with `jax_threefry_partitionable`, its default.
+    b:u32[3] = random_bits[bit_width=32 shape=(3,)] a
+                                        bits_of_key_0 = bits_of_key(key=a) {shape=[3]}
+
+Programs draw the same numbers as the original function. Bits are mixed counters (Salmon et al.,
+Parallel Random Numbers: As Easy as 1, 2, 3; 20 rounds). The counter is the position of each
+number, as in `jax.random` with `jax_threefry_partitionable`, its default.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,11 +18,10 @@ import numpy as np
 from braces.builder.append import emit
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.shape import unchanged
-from braces.lazy import jax, jnp, lax
+from braces.lazy import jax, jnp
 
 _jax: Any = jax
 _np: Any = jnp
-_lax: Any = lax
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 Pair = tuple[Any, Any]
@@ -40,39 +41,14 @@ def threefry_mix(key: Pair, words: Pair) -> Pair:
     return left, right
 
 
-def _key_words(key: Any, more: int) -> Pair:
-    """Return the two words of keys, with axes of size 1 appended."""
-    shape = (*key.shape[:-1], *(1,) * more)
-    return key[..., 0].reshape(shape), key[..., 1].reshape(shape)
+def split(e: Equation, key: Value) -> Value:
+    """Keys derived from one by counters."""
+    return emit("split_key", e.lift(key), shape=e.shape[:-1])
 
 
-def _counters(key: Any, shape: Sequence[Any]) -> Pair:
-    """Return the counter words of all positions of a shape, one array for each key."""
-    full_shape = (*key.shape[:-1], *shape)
-    low = _lax.iota(_np.uint32, math.prod(shape)).reshape(shape)
-    low = _np.broadcast_to(low, full_shape)
-    return _np.zeros_like(low), low
-
-
-def split(e: Equation, key: Value) -> list[Value]:
-    """Derive keys from one by counters."""
-    shape = e.params["shape"]
-
-    def split_key(key: Any) -> Any:
-        words = threefry_mix(_key_words(key, len(shape)), _counters(key, shape))
-        return _np.stack(words, axis=-1)
-
-    return e.written(split_key, key)
-
-
-def fold_in(e: Equation, key: Value, data: Value) -> list[Value]:
-    """Derive a key from one and a number."""
-
-    def fold_key(key: Any, data: Any) -> Any:
-        words = threefry_mix(_key_words(key, 0), _words(data))
-        return _np.stack(words, axis=-1)
-
-    return e.written(fold_key, key, data)
+def fold_in(e: Equation, key: Value, data: Value) -> Value:
+    """A key derived from one and a number."""
+    return emit("fold_in_key", e.lift(key), e.lift(data))
 
 
 def seed(e: Equation, number: Value) -> list[Value]:
@@ -94,17 +70,9 @@ def _words(number: Any) -> Pair:
     return (_np.zeros_like(low) if high is None else high), low
 
 
-def bits(e: Equation, key: Value) -> list[Value]:
+def bits(e: Equation, key: Value) -> Value:
     """Random bits of a given width."""
-    width, shape = e.params["bit_width"], e.params["shape"]
-
-    def draw_bits(key: Any) -> Any:
-        high, low = threefry_mix(_key_words(key, len(shape)), _counters(key, shape))
-        if width == 64:
-            return (high.astype(_np.uint64) << np.uint64(32)) | low.astype(_np.uint64)
-        return (high ^ low).astype(f"uint{width}")
-
-    return e.written(draw_bits, key)
+    return emit("bits_of_key", e.lift(key), shape=e.shape, width=e.params["bit_width"])
 
 
 def gamma(e: Equation, key: Value, a: Value) -> Value:
