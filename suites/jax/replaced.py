@@ -22,6 +22,8 @@ from suites.jax.imported import Session, is_array, is_differentiable
 
 session = Session()
 """The session of the test that runs."""
+active = False
+"""Whether functions are replaced."""
 
 
 def start(control: bool) -> Session:
@@ -195,10 +197,18 @@ def _with_gradients(result: Any, found: Sequence[Any], name: str, options: Any) 
 
 
 def check_grads(
-    real: Any, f: Any, args: Any, order: int, modes: Any = ("fwd", "rev"), **options: Any
+    real: Any,
+    f: Any,
+    args: Any,
+    order: int,
+    modes: Any = ("fwd", "rev"),
+    *more: Any,
+    **options: Any,
 ) -> None:
     """Compare gradients with those of JAX, in place of finite differences."""
-    del real, options
+    if not active:  # the files of the tests keep a reference to this function
+        real(f, args, order, modes, *more, **options)
+        return
     arguments = Arguments(tuple(args))
     arrays = arguments.arrays
 
@@ -243,4 +253,5 @@ def replaced_functions(folder: str) -> Iterator[None]:
             stack.enter_context(mock.patch.object(module, "check_grads", check))
         for module in (jax, api):
             stack.enter_context(mock.patch.multiple(module, **made))
+        stack.enter_context(mock.patch.object(sys.modules[__name__], "active", True))
         yield

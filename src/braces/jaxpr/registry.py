@@ -13,12 +13,13 @@ from braces.jaxpr.rules.conv_pool import SLIDING
 from braces.jaxpr.rules.gather_scatter import PLACES
 from braces.jaxpr.rules.higher_order import CALLS
 from braces.jaxpr.rules.linalg import LINEAR_ALGEBRA
+from braces.jaxpr.rules.ordering import ORDERING
 from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
 from braces.jaxpr.rules.threefry import RANDOM
 
 _VALUES: Mapping[str, Rule] = {
-    **ARITHMETIC, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
+    **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
     **CALLS,
     **RANDOM,
     **INSERTED,

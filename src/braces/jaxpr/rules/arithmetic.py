@@ -12,7 +12,7 @@ import numpy as np
 
 from braces.builder.append import emit
 from braces.builder.var import Var
-from braces.dtypes import BOOL, is_float
+from braces.dtypes import BOOL, DType, is_float
 from braces.equivalents import ELEMENTWISE, derived
 from braces.jaxpr.core.equation import Equation, Rule, Value
 
@@ -64,6 +64,14 @@ def binary_logarithm(e: Equation, x: Value) -> Var:
     if var.dtype.kind != "c":
         return emit("log2", var)
     return emit("log", var) * e.lift(np.asarray(1 / math.log(2), var.dtype))
+
+
+def binary_exponential(e: Equation, x: Value) -> Var:
+    """A power of 2, also of complex numbers."""
+    var = e.lift(x)
+    if var.dtype.kind != "c":
+        return emit("exp2", var)
+    return emit("exp", var * e.lift(np.asarray(math.log(2), var.dtype)))
 
 
 def one_minus_square(e: Equation, x: Value) -> Var:
@@ -185,9 +193,24 @@ def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
 
 
 def reduction(op_type: str, e: Equation, x: Value) -> Var:
-    """A reduction over axes, in JAX's dtype."""
+    """A reduction over axes, in JAX's dtype; a maximum of no elements is the least number."""
+    extreme, sizes = _extreme_of_nothing(op_type, e.dtype), e.lift(x).shape
+    if extreme is not None and any(sizes[axis] == 0 for axis in e.params["axes"]):
+        return emit("full", shape=e.shape, value=extreme, dtype=e.dtype)
     reduced = emit(op_type, e.lift(x), axis=tuple(e.params["axes"]))
     return in_dtype(reduced, e.dtype)
+
+
+def _extreme_of_nothing(op_type: str, dtype: DType) -> Any:
+    """Return the identity element of `max` and `min`; `None` for other reductions."""
+    if op_type not in ("max", "min") or dtype.kind in "c":
+        return None
+    if is_float(dtype):
+        return -math.inf if op_type == "max" else math.inf
+    if dtype == BOOL:
+        return op_type == "min"
+    bounds = np.iinfo(dtype)
+    return int(bounds.min if op_type == "max" else bounds.max)
 
 
 def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]:
@@ -214,11 +237,18 @@ def cumulative(op_type: str, e: Equation, x: Value) -> Var:
 
 
 def contraction(e: Equation, x: Value, y: Value) -> Var:
-    """A contraction as an einsum."""
-    left, right = e.lift(x), e.lift(y)
+    """A contraction as an einsum, accumulated in JAX's dtype; of bools, whether any pair is."""
+    dtype = np.dtype(np.int32) if e.dtype == BOOL else e.dtype
+    left, right = (_widened(e.lift(value), dtype) for value in (x, y))
     terms, result = einsum_terms(e.params["dimension_numbers"], (left.ndim, right.ndim))
-    equation = f"{','.join(terms)}->{result}"
-    return in_dtype(emit("einsum", left, right, equation=equation), e.dtype)
+    product = emit("einsum", left, right, equation=f"{','.join(terms)}->{result}")
+    return emit("not_equal", product, 0) if e.dtype == BOOL else in_dtype(product, e.dtype)
+
+
+def _widened(x: Var, dtype: DType) -> Var:
+    """Cast a factor to the dtype of the sum, unless it is wider."""
+    exact = dtype.kind in "iu" or x.dtype.itemsize < dtype.itemsize
+    return in_dtype(x, dtype) if exact and dtype.kind != "c" else x
 
 
 def einsum_terms(dimension_numbers: Any, ranks: tuple[int, int]) -> tuple[list[str], str]:
@@ -257,6 +287,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "div": divide,
     "dot_general": contraction,
     "igamma_grad_a": gammainc_slope,
+    "exp2": binary_exponential,
     "integer_pow": integer_power,
     "log2": binary_logarithm,
     "one_minus_square": one_minus_square,

@@ -11,6 +11,7 @@ import numpy as np
 from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL, SHORT_NAMES
+from braces.jaxpr.core.custom_derivatives import with_jax_derivative
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype, reduction
 from braces.lazy import jax, jnp, lax
@@ -67,19 +68,43 @@ def round_nearest(e: Equation, x: Value) -> Value | list[Value]:
     return e.written(round_half_away, x)
 
 
-PRECISIONS = {(5, 10): "f16", (8, 7): "bf16"}
-"""Dtypes by the bits of their exponents and fractions."""
-
-
 def rounded_to_precision(e: Equation, x: Value) -> Var:
-    """Numbers rounded to fewer bits, by a cast and back."""
+    """Numbers rounded to fewer bits; those of bfloat16 by a cast and back."""
     bits, var = (e.params["exponent_bits"], e.params["mantissa_bits"]), e.lift(x)
-    own = np.finfo(var.dtype) if var.dtype.kind == "f" else None
-    if own is not None and bits == (own.iexp, own.nmant):
+    own: Any = _np.finfo(var.dtype)
+    if bits == (own.iexp, own.nmant):
         return var
-    if bits not in PRECISIONS:
-        e.refuse(f"{bits[0]} exponent bits and {bits[1]} mantissa bits match no dtype")
-    return in_dtype(emit("cast", var, dtype=SHORT_NAMES[PRECISIONS[bits]]), e.dtype)
+    if bits == (8, 7) and var.dtype == np.float32:
+        return in_dtype(emit("cast", var, dtype=SHORT_NAMES["bf16"]), e.dtype)
+    rounded = partial(_round_bits, exponent=bits[0], mantissa=bits[1])
+    return e.lift(e.written(rounded, var)[0])
+
+
+def _round_bits(x: Any, exponent: int, mantissa: int) -> Any:
+    """Round the bits of floats as XLA does: small numbers become 0, large ones infinite."""
+    own, width = _np.finfo(x.dtype), 8 * np.dtype(x.dtype).itemsize
+    word = np.dtype(f"uint{width}")
+    bits = _lax.bitcast_convert_type(x, word)
+    sign = bits & word.type(1 << (width - 1))
+    dropped = own.nmant - mantissa
+    if dropped > 0:
+        last_bit = (bits >> word.type(dropped)) & word.type(1)
+        bits = bits + last_bit + word.type((1 << (dropped - 1)) - 1)
+        bits = bits & word.type((1 << width) - (1 << dropped))
+    if exponent < own.iexp:
+        middle, reach = (1 << (own.iexp - 1)) - 1, (1 << (exponent - 1)) - 1
+        infinity = word.type(((1 << own.iexp) - 1) << own.nmant)
+        size = bits & infinity
+        is_large = size > word.type((middle + reach) << own.nmant)
+        is_small = size <= word.type((middle - reach) << own.nmant)
+        bits = _np.where(is_large, sign | infinity, _np.where(is_small, sign, bits))
+    return _np.where(x != x, x, _lax.bitcast_convert_type(bits, x.dtype))
+
+
+def _has_own_bits(e: Equation) -> bool:
+    """Return whether the rounding is not a cast, which has JAX's derivative."""
+    bits = (e.params["exponent_bits"], e.params["mantissa_bits"])
+    return bits != (8, 7) or e.dtype != np.float32
 
 
 # ---- bits ------------------------------------------------------------------------------------
@@ -163,8 +188,6 @@ def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
 
 def next_after(e: Equation, x: Value, y: Value) -> list[Value]:
     """The next float from `x` towards `y`."""
-    if e.dtype.kind != "f":
-        e.refuse(f"dtype {e.dtype}")
     width = 8 * e.dtype.itemsize
     tiny = np.asarray(1, f"int{width}").view(e.dtype)
 
@@ -211,7 +234,7 @@ EXACT: Mapping[str, Rule] = {
     "population_count": population_count,
     "reduce_and": partial(logical_or_bitwise_reduction, "and"),
     "reduce_or": partial(logical_or_bitwise_reduction, "or"),
-    "reduce_precision": rounded_to_precision,
+    "reduce_precision": with_jax_derivative(rounded_to_precision, _has_own_bits),
     "reduce_xor": partial(logical_or_bitwise_reduction, "xor"),
     "round": round_nearest,
 }

@@ -18,6 +18,7 @@ from braces.builder.append import emit
 from braces.builder.scalar_promotion import number_of
 from braces.builder.var import Var
 from braces.dims import Size, product
+from braces.dtypes import is_float
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
 from braces.jaxpr.rules.shape import reshape_to
@@ -34,7 +35,7 @@ Edges = Sequence[tuple[Any, Any, int]]
 def pad(e: Equation, x: Value, value: Value) -> Var:
     """Padding around an array and between its elements; negative widths crop."""
     constant_fill = value if not isinstance(value, Var) else None
-    if constant_fill is None:
+    if constant_fill is None or np.imag(constant_fill):
         return _pad_with_variable(e, e.lift(x), e.lift(value))
     return pad_with_number(e, e.lift(x), e.params["padding_config"], constant_fill[()])
 
@@ -48,7 +49,8 @@ def _pad_with_variable(e: Equation, x: Var, value: Var) -> Var:
 
 
 def pad_with_number(e: Equation, x: Var, config: Edges, value: Any) -> Var:
-    """Pad an array around and between its elements with a number."""
+    """Pad an array around and between its elements with a real number."""
+    value = np.real(value)
     for axis, (_, _, holes) in enumerate(config):
         if holes:
             x = _dilate(x, axis, holes, value)
@@ -91,6 +93,8 @@ def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
 def convolution(e: Equation, x: Value, weight: Value) -> Var:
     """A convolution over one, two or three axes; others are refused."""
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
+    if 0 in e.shape:
+        return _empty(e, x, weight)
     if rank not in LAYOUTS:
         e.refuse(f"{rank} spatial axes")
     left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
@@ -110,6 +114,12 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
         layout=LAYOUTS[rank],
     )
     return in_dtype(_in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
+
+
+def _empty(e: Equation, *values: Value) -> Var:
+    """Return an array without elements that depends on some values."""
+    total = sum((emit("sum", e.lift(value)) for value in values), e.lift(np.zeros((), e.dtype)))
+    return emit("broadcast_to", in_dtype(total, e.dtype), shape=e.shape)
 
 
 def _prepare_input(e: Equation, x: Var) -> Var:
@@ -203,8 +213,8 @@ def _reverse_order(x: Var) -> Var:
 def selected_add(e: Equation, source: Value, operand: Value) -> Var:
     """A scatter-add to the selected element of each window: the gradient of a pool."""
     x, pooled = _selecting_pool(e, operand)
-    (grad,) = gradients(pooled, x, e.lift(source))
-    return emit("zeros_like", x) if grad is None else grad
+    (grad,) = gradients(pooled, x, in_dtype(e.lift(source), pooled.dtype))
+    return in_dtype(emit("zeros_like", x) if grad is None else grad, e.dtype)
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
@@ -216,9 +226,12 @@ def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
 
 def _selecting_pool(e: Equation, operand: Value) -> tuple[Var, Var]:
     """Return the operand, and the pool that selects the same elements."""
-    x = emit(
-        "identity", e.lift(operand)
-    )  # a separate variable, to differentiate with respect to it
+    # A separate variable, to differentiate with respect to it. Doubles hold 32-bit integers.
+    x = emit("identity", e.lift(operand))
+    if not is_float(x.dtype):
+        if x.dtype.itemsize == 8:
+            e.refuse("64-bit integers")
+        x = emit("cast", x, dtype="float64")
     kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)
     if kind is None:
         e.refuse(f"select_prim={e.params['select_prim'].name}")

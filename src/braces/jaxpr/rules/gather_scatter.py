@@ -60,7 +60,8 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
     attrs = dict[str, Any]()
     for ours, theirs in zip((*SCATTERED, *BATCHING), names, strict=True):
         attrs[ours] = tuple(map(int, getattr(numbers, theirs)))
-    return emit("lax_scatter", *values, **attrs, reduction=reduction, mode=_mode(e))
+    mode = "clip" if "CLIP" in str(e.params["mode"]) else "fill"  # XLA drops unless it clips
+    return emit("lax_scatter", *values, **attrs, reduction=reduction, mode=mode)
 
 
 def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:

@@ -25,21 +25,16 @@ _np: Any = jnp
 _lax: Any = lax
 
 
-def _matrix(e: Equation, x: Value) -> Var:
-    """Return a real matrix."""
-    matrix = e.lift(x)
-    if matrix.dtype.kind == "c":
-        e.refuse(f"dtype {matrix.dtype}")
-    return matrix
+def _conjugated(x: Var) -> Var:
+    """Return the complex conjugate; real numbers are unchanged."""
+    return emit("conj", x) if x.dtype.kind == "c" else x
 
 
 def _symmetrize(x: Var, lower: bool = True) -> Var:
-    """Return the symmetric matrix of one triangle; JAX reads only that."""
+    """Return the symmetric or Hermitian matrix of one triangle; JAX reads only that."""
     triangle, other = ("tril", "triu") if lower else ("triu", "tril")
-    mirrored_part = emit(
-        other, emit("matrix_transpose", emit(triangle, x)), k=1 if lower else -1
-    )
-    return emit(triangle, x) + mirrored_part
+    transposed = _conjugated(emit("matrix_transpose", emit(triangle, x)))
+    return emit(triangle, x) + emit(other, transposed, k=1 if lower else -1)
 
 
 def _refuse_options(e: Equation, *names: str) -> None:
@@ -51,12 +46,14 @@ def _refuse_options(e: Equation, *names: str) -> None:
 
 def cholesky(e: Equation, x: Value) -> Var:
     """The Cholesky factor, from the lower triangle."""
-    return emit("cholesky", _symmetrize(_matrix(e, x)))
+    return emit("cholesky", _symmetrize(e.lift(x)))
 
 
 def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
     """The solution of a triangular system; from the right by transposes."""
-    left, right, params = _matrix(e, a), _matrix(e, b), e.params
+    left, right, params = e.lift(a), e.lift(b), e.params
+    if params["conjugate_a"]:
+        left = _conjugated(left)
     attrs = {"lower": params["lower"], "unit_diagonal": params["unit_diagonal"]}
     if params["left_side"]:
         return emit("triangular_solve", left, right, transpose_a=params["transpose_a"], **attrs)
@@ -74,7 +71,7 @@ def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
 def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
     """Eigenvectors and eigenvalues, from one triangle."""
     _refuse_options(e, "subset_by_index")
-    symmetric = _symmetrize(_matrix(e, x), e.params["lower"])
+    symmetric = _symmetrize(e.lift(x), e.params["lower"])
     outputs = apply("eigh", {"x": (symmetric,)})
     return outputs["eigenvectors"][0], outputs["eigenvalues"][0]
 
@@ -82,7 +79,7 @@ def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
 def svd(e: Equation, x: Value) -> list[Var]:
     """Singular values, with optional singular vectors."""
     _refuse_options(e, "subset_by_index")
-    matrix = _matrix(e, x)
+    matrix = e.lift(x)
     if not e.params["compute_uv"]:
         return [emit("svdvals", matrix)]
     outputs = apply("svd", {"x": (matrix,)}, {"full_matrices": e.params["full_matrices"]})
@@ -93,13 +90,13 @@ def qr(e: Equation, x: Value) -> list[Var]:
     """The QR decomposition."""
     _refuse_options(e, "pivoting")
     mode = "complete" if e.params["full_matrices"] else "reduced"
-    outputs = apply("qr", {"x": (_matrix(e, x),)}, {"mode": mode})
+    outputs = apply("qr", {"x": (e.lift(x),)}, {"mode": mode})
     return [outputs[slot][0] for slot in ("q", "r")]
 
 
 def lu(e: Equation, x: Value) -> list[Var]:
     """The packed LU factors, the pivots and the permutation."""
-    outputs = apply("lu", {"x": (_matrix(e, x),)})
+    outputs = apply("lu", {"x": (e.lift(x),)})
     return [outputs[slot][0] for slot in ("lu", "pivots", "permutation")]
 
 
@@ -171,7 +168,7 @@ def _transposable_solve(e: Equation, *arguments: Any) -> Any:
 
 def symmetric_product(e: Equation, x: Value, c: Value) -> Var:
     """Alpha times a matrix times its transpose, plus beta times another matrix."""
-    matrix, other = _matrix(e, x), _matrix(e, c)
+    matrix, other = e.lift(x), e.lift(c)
     alpha, beta = (np.asarray(e.params[name], e.dtype) for name in ("alpha", "beta"))
     product_ = (matrix @ emit("matrix_transpose", matrix)) * e.lift(alpha)
     return product_ + other * e.lift(beta) if beta else product_

@@ -21,7 +21,7 @@ from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import as_floating, promote_arrays, real_function
+from braces.ops.common.rules import as_floating, promote_arrays, real_valued
 from braces.ops.linalg.determinant import elimination_cost, of_squares
 
 
@@ -46,10 +46,10 @@ def triangular_solve_axes(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=of_one_square,
-    dtypes=real_function,
+    dtypes=real_valued,
     costly=True,
     operations=count_per_element("x", elimination_cost),
-    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[1,1]"),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[1,1]", "x=c64[2,2]"),
 )
 @in_float32
 def cholesky(x: Tensor) -> Tensor:
@@ -57,24 +57,24 @@ def cholesky(x: Tensor) -> Tensor:
 
         out @ out^T = (x + x^T) / 2
 
-    The result is NaN for other matrices.
+    The result is NaN for other matrices. Complex matrices are Hermitian, and ^T is the
+    conjugate transpose.
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
         out: float[*shape, n, n], zero above the diagonal; integers give float32.
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
     """
     return lax.linalg.cholesky(as_floating(x))
 
 
 @op(
     axes=triangular_solve_axes,
-    dtypes=real_function,
+    dtypes=real_valued,
     costly=True,
     operations=count_per_element("b", lambda types, attrs: shape_of(types["a"][0])[-1]),
     examples=(
@@ -82,6 +82,7 @@ def cholesky(x: Tensor) -> Tensor:
         "a=f64[b,2,2] b=f64[b,2,3]",
         "a=f64[2,2] b=f64[2,1] lower=True transpose_a=True",
         "a=f64[3,3] b=f64[3,2] unit_diagonal=True",
+        "a=c64[2,2] b=c64[2,1] transpose_a=True",
     ),
 )
 @in_float32
@@ -98,8 +99,8 @@ def triangular_solve(
         a @ out = b, or a^T @ out = b
 
     Inputs:
-        a: real[*shape, n, n]. Only one triangle is read.
-        b: real[*shape, n, m].
+        a: number[*shape, n, n]. Only one triangle is read.
+        b: number[*shape, n, m].
 
     Attributes:
         lower: Whether `a` is lower triangular.
@@ -111,7 +112,6 @@ def triangular_solve(
 
     Raises:
         ShapeError: If the shapes are incompatible.
-        DTypeError: If the dtype is complex.
     """
     left, right = map(as_floating, promote_arrays(a, b))
     return lax.linalg.triangular_solve(

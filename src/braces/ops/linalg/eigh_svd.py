@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
+
 from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
@@ -27,10 +29,10 @@ from braces.define.decorator import Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType
 from braces.lazy import jnp
-from braces.ops.common.half_precision import widen_half
+from braces.ops.common.half_precision import is_narrow, widen_half
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.nondifferentiable import refuse_derivative_if
-from braces.ops.common.rules import Backward, as_floating, real_function
+from braces.ops.common.rules import Backward, as_floating, real_valued
 from braces.ops.linalg.determinant import of_squares
 
 SYMMETRIC = ("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[0,2,2]", "x=f64[2,0,0]")
@@ -96,14 +98,25 @@ def of_singular_vectors(types: Types, attrs: Attrs) -> AxisMap:
     return decomposition_axes(types, sizes, u=("r", "left"), s=("value",), vh=("right", "c"))
 
 
-def factor_dtypes(count: int) -> Callable[..., tuple[DType, ...]]:
-    """Build a dtype rule: `count` results with the dtype of a real function."""
+def factor_dtypes(*factors: str) -> Callable[..., tuple[DType, ...]]:
+    """Build a dtype rule: factors of the dtype of the matrix, or `"real"` numbers of it."""
 
     def rule(what: str, x: DType, **attrs: Any) -> tuple[DType, ...]:
         del attrs
-        return (real_function(what, x),) * count
+        dtype = real_valued(what, x)
+        return tuple(real_part(dtype) if kind == "real" else dtype for kind in factors)
 
     return rule
+
+
+def real_part(dtype: DType) -> DType:
+    """Return the dtype of the parts of complex numbers; other dtypes are unchanged."""
+    return np.finfo(dtype).dtype if dtype.kind == "c" else dtype
+
+
+def real_values(what: str, x: DType) -> DType:
+    """Dtype rule: real numbers, also for complex matrices."""
+    return real_part(real_valued(what, x))
 
 
 def sweep_cost(types: Types, attrs: Attrs) -> Size:
@@ -115,6 +128,8 @@ def sweep_cost(types: Types, attrs: Attrs) -> Size:
 def compute_factors(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tuple[Any, ...]:
     """Compute factors in the dtype of the matrices; those of 16-bit floats in float32."""
     floats = as_floating(x)
+    if not is_narrow(np.dtype(floats.dtype)):
+        return function(floats)
     return tuple(part.astype(floats.dtype) for part in function(widen_half(floats)))
 
 
@@ -124,7 +139,7 @@ def compute_factors(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tu
 @op(
     outputs=("eigenvalues", "eigenvectors"),
     axes=of_eigenvectors,
-    dtypes=factor_dtypes(2),
+    dtypes=factor_dtypes("real", "vectors"),
     costly=True,
     operations=count_per_element("x", sweep_cost),
     examples=SYMMETRIC,
@@ -134,11 +149,12 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
 
         (x + x^T) / 2 = eigenvectors @ diag(eigenvalues) @ eigenvectors^T
 
-    The sign of a vector is arbitrary, and so is the basis of the space of equal eigenvalues.
-    Results computed from the vectors must not depend on the choice.
+    Complex matrices are Hermitian, and ^T is the conjugate transpose. The sign of a vector is
+    arbitrary, and so is the basis of the space of equal eigenvalues. Results computed from the
+    vectors must not depend on the choice.
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
         eigenvalues: float[*shape, n], in ascending order; integers give float32.
@@ -146,14 +162,13 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
     """
     return cast("tuple[Tensor, Tensor]", compute_factors(jnp.linalg.eigh, x))
 
 
 @eigh.gradient
 def eigh_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = symmetric part of v @ (diag(w_grad) + v^T v_grad / (w_j - w_i)) @ v^T."""
+    """x_grad = symmetric part of conj(v) @ (diag(w_grad) + v^T v_grad / (w_j - w_i)) @ v^T."""
     values, vectors = g["eigenvalues"], g["eigenvectors"]
     (values_grad,), (vectors_grad,) = g.grads["eigenvalues"], g.grads["eigenvectors"]
     if vectors_grad is None:
@@ -165,13 +180,18 @@ def eigh_gradient(g: Backward) -> dict[str, Var]:
     inner = (transposed @ vectors_grad) * (emit("reciprocal", gaps + eye) - eye)
     if values_grad is not None:
         inner = inner + emit("expand_dims", values_grad, axis=-1) * eye
-    product = vectors @ inner @ transposed
-    return {"x": _cast_like((product + emit("matrix_transpose", product)) * 0.5, g["x"])}
+    product = _conjugated(vectors) @ inner @ transposed
+    mirrored = _conjugated(emit("matrix_transpose", product))
+    return {"x": _cast_like((product + mirrored) * 0.5, g["x"])}
+
+
+def _conjugated(x: Var) -> Var:
+    return emit("conj", x) if x.dtype.kind == "c" else x
 
 
 def _spectrum_gradient(vectors: Var, grad: Var, x: Var) -> Var:
-    """Return the gradient from cotangents of eigenvalues alone: v @ diag(w_grad) @ v^T."""
-    scaled = vectors * emit("expand_dims", grad, axis=-2)
+    """Return the gradient from cotangents of eigenvalues: conj(v) @ diag(w_grad) @ v^T."""
+    scaled = _conjugated(vectors) * emit("expand_dims", grad, axis=-2)
     return _cast_like(scaled @ emit("matrix_transpose", vectors), x)
 
 
@@ -181,10 +201,10 @@ def _cast_like(grad: Var, x: Var) -> Var:
 
 @op(
     axes=of_eigenvalues,
-    dtypes=real_function,
+    dtypes=real_values,
     costly=True,
     operations=count_per_element("x", sweep_cost),
-    examples=SYMMETRIC,
+    examples=(*SYMMETRIC, "x=c64[2,2]"),
 )
 def eigvalsh(x: Tensor) -> Tensor:
     """The eigenvalues of symmetric matrices, in ascending order.
@@ -192,21 +212,20 @@ def eigvalsh(x: Tensor) -> Tensor:
         out = eigenvalues of (x + x^T) / 2
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
         out: float[*shape, n]; integers give float32.
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
     """
     return compute_factors(lambda x: (jnp.linalg.eigvalsh(x, symmetrize_input=True),), x)[0]
 
 
 @eigvalsh.gradient
 def eigvalsh_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = v @ diag(out_grad) @ v^T, with the eigenvectors."""
+    """x_grad = conj(v) @ diag(out_grad) @ v^T, with the eigenvectors."""
     vectors = apply("eigh", {"x": (g["x"],)})["eigenvectors"][0]
     return {"x": _spectrum_gradient(vectors, g.out_grad, g["x"])}
 
@@ -217,7 +236,7 @@ def eigvalsh_gradient(g: Backward) -> dict[str, Var]:
 @op(
     outputs=("u", "s", "vh"),
     axes=of_singular_vectors,
-    dtypes=factor_dtypes(3),
+    dtypes=factor_dtypes("vectors", "real", "vectors"),
     costly=True,
     operations=count_per_element("x", sweep_cost),
     examples=(
@@ -235,7 +254,7 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
     singular values. Results computed from the vectors must not depend on the choice.
 
     Inputs:
-        x: real[*shape, m, n].
+        x: number[*shape, m, n].
 
     Attributes:
         full_matrices: Whether `u` and `vh` are square. If so, `x` must be square for a
@@ -249,7 +268,6 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
 
     Raises:
         ShapeError: If `x` has rank below 2.
-        DTypeError: If the dtype is complex.
         GradientError: If the gradient is undefined, see `full_matrices`.
     """
 
@@ -261,10 +279,10 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
 
 @op(
     axes=of_singular_values,
-    dtypes=real_function,
+    dtypes=real_values,
     costly=True,
     operations=count_per_element("x", sweep_cost),
-    examples=("x=f32[2,3]", *TALL_AND_WIDE),
+    examples=("x=f32[2,3]", *TALL_AND_WIDE, "x=c64[2,2]"),
 )
 def svdvals(x: Tensor) -> Tensor:
     """The singular values of matrices, in descending order.
@@ -272,24 +290,23 @@ def svdvals(x: Tensor) -> Tensor:
         out = square roots of the largest min(m, n) eigenvalues of x^T @ x
 
     Inputs:
-        x: real[*shape, m, n].
+        x: number[*shape, m, n].
 
     Outputs:
         out: float[*shape, min(m, n)]; integers give float32.
 
     Raises:
         ShapeError: If `x` has rank below 2.
-        DTypeError: If the dtype is complex.
     """
     return compute_factors(lambda x: (jnp.linalg.svdvals(x),), x)[0]
 
 
 @svdvals.gradient
 def svdvals_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = u @ diag(out_grad) @ vh, with the singular vectors."""
+    """x_grad = conj(u @ diag(out_grad) @ vh), with the singular vectors."""
     decomposition = apply("svd", {"x": (g["x"],)}, {"full_matrices": False})
     scaled = decomposition["u"][0] * emit("expand_dims", g.out_grad, axis=-2)
-    return {"x": _cast_like(scaled @ decomposition["vh"][0], g["x"])}
+    return {"x": _cast_like(_conjugated(scaled @ decomposition["vh"][0]), g["x"])}
 
 
 # ---- undefined derivatives -------------------------------------------------------------------

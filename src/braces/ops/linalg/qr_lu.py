@@ -17,7 +17,7 @@ from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import widen_half
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.nondifferentiable import refuse_derivative_if
-from braces.ops.common.rules import as_floating, real_function
+from braces.ops.common.rules import as_floating, real_valued
 from braces.ops.linalg.eigh_svd import (
     MORE_VECTORS,
     TALL_AND_WIDE,
@@ -52,28 +52,29 @@ def of_pivots(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
-    """Dtype rule: real numbers, and two arrays of indices."""
-    return real_function(what, x), INT32, INT32
+    """Dtype rule: floats, and two arrays of indices."""
+    return real_valued(what, x), INT32, INT32
 
 
 @op(
     outputs=("q", "r"),
     axes=of_triangles,
-    dtypes=factor_dtypes(2),
+    dtypes=factor_dtypes("factor", "factor"),
     costly=True,
     operations=count_per_element("x", sweep_cost),
-    examples=(*TALL_AND_WIDE, "x=f32[2,3]", "x=f64[2,2] mode=complete"),
+    examples=(*TALL_AND_WIDE, "x=f32[2,3]", "x=f64[2,2] mode=complete", "x=c64[3,2]"),
 )
 def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """The QR decomposition of matrices: an orthogonal and an upper triangular factor.
 
         x = q @ r,  q^T @ q = eye(k)
 
-    Computed by Householder reflections (Golub and Van Loan, Matrix Computations, 5.2). The
-    signs of the columns of `q` are arbitrary.
+    For complex matrices, ^T is the conjugate transpose. Computed by Householder reflections
+    (Golub and Van Loan, Matrix Computations, 5.2). The signs of the columns of `q` are
+    arbitrary.
 
     Inputs:
-        x: real[*shape, m, n].
+        x: number[*shape, m, n].
 
     Attributes:
         mode: `"reduced"`: `q` has k = min(m, n) columns. `"complete"`: it has k = m columns,
@@ -85,7 +86,6 @@ def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
     Raises:
         ShapeError: If `x` has rank below 2, or `mode` is invalid.
-        DTypeError: If the dtype is complex.
         GradientError: If the gradient is undefined, see `mode`.
     """
     return cast("tuple[Tensor, Tensor]", compute_factors(lambda x: _compute_qr(x, mode), x))
@@ -97,7 +97,7 @@ def _compute_qr(x: Any, mode: str) -> tuple[Any, ...]:
     if rows >= x.shape[-1]:
         return cast("tuple[Any, ...]", jnp.linalg.qr(x, mode=mode))
     q, r = jnp.linalg.qr(x[..., :rows])
-    right = jnp.matmul(jnp.matrix_transpose(q), x[..., rows:])
+    right = jnp.matmul(jnp.matrix_transpose(jnp.conj(q)), x[..., rows:])
     return q, jnp.concatenate([r, right], axis=-1)
 
 
@@ -108,7 +108,7 @@ def _compute_qr(x: Any, mode: str) -> tuple[Any, ...]:
     function=False,
     costly=True,
     operations=count_per_element("x", sweep_cost),
-    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[3,2]", "x=f64[0,2,2]"),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[3,2]", "x=f64[0,2,2]", "x=c64[2,2]"),
 )
 def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The LU decomposition with partial pivoting, both triangles in one matrix.
@@ -116,7 +116,7 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x[permutation] = (tril(lu, -1) + eye) @ triu(lu)
 
     Inputs:
-        x: real[*shape, m, n].
+        x: number[*shape, m, n].
 
     Outputs:
         lu: float[*shape, m, n]; integers give float32.
@@ -125,7 +125,6 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Raises:
         ShapeError: If `x` has rank below 2.
-        DTypeError: If the dtype is complex.
     """
     floats = as_floating(x)
     packed, pivots, permutation = lax.linalg.lu(widen_half(floats))

@@ -26,7 +26,14 @@ from braces.dims import Size
 from braces.dtypes import DType
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32, widen_half
-from braces.ops.common.rules import Backward, as_floating, promote_arrays, real_function, sum_to
+from braces.ops.common.rules import (
+    Backward,
+    as_floating,
+    promote_arrays,
+    real_function,
+    real_valued,
+    sum_to,
+)
 from braces.ops.linalg.cholesky import of_one_square
 from braces.ops.linalg.determinant import elimination_cost, of_squares
 
@@ -59,7 +66,7 @@ def substitution_cost(types: Types, attrs: Attrs) -> Size:
 
 @op(
     axes=solve_axes,
-    dtypes=real_function,
+    dtypes=real_valued,
     costly=True,
     operations=count_per_element("b", substitution_cost),
     examples=(
@@ -69,6 +76,7 @@ def substitution_cost(types: Types, attrs: Attrs) -> Size:
         "a=f64[2,2] b=f64[b,2,3]",
         "a=i32[2,2] b=f32[2]",
         "a=f64[0,0] b=f64[0,2]",
+        "a=c64[2,2] b=c64[2]",
     ),
 )
 @in_float32
@@ -81,15 +89,14 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
     3.4), once for all right-hand sides. If `a` is singular, the result is infinite or NaN.
 
     Inputs:
-        a: real[*shape, n, n].
-        b: real[n], or real[*shape, n, m]: a vector, or matrices; batch axes broadcast.
+        a: number[*shape, n, n].
+        b: number[n], or number[*shape, n, m]: a vector, or matrices; batch axes broadcast.
 
     Outputs:
         out: float[*shape, n] or float[*shape, n, m]; integers give float32.
 
     Raises:
         ShapeError: If `a` is not square in its last two axes, or the sizes do not match.
-        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br
@@ -125,10 +132,10 @@ def _as_column(x: Var) -> Var:
 
 @op(
     axes=of_one_square,
-    dtypes=real_function,
+    dtypes=real_valued,
     costly=True,
     operations=count_per_element("x", elimination_cost),
-    examples=SQUARES,
+    examples=(*SQUARES, "x=c64[2,2]"),
 )
 @in_float32
 def inv(x: Tensor) -> Tensor:
@@ -140,14 +147,13 @@ def inv(x: Tensor) -> Tensor:
     infinite or NaN.
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
         out: float[*shape, n, n]; integers give float32.
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
     """
     return jnp.linalg.inv(as_floating(x))
 

@@ -13,13 +13,20 @@ from tests.ops.references.elementwise.unary import floating
 def definite(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:
     """Symmetric matrices whose smallest eigenvalue is two or more."""
     half = rng.normal(size=shape)
-    return (half @ np.swapaxes(half, -1, -2) + 2 * np.eye(shape[-1])).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        half = half + 1j * rng.normal(size=shape)
+    squared = half @ np.swapaxes(half, -1, -2).conj()
+    return (squared + 2 * np.eye(shape[-1])).astype(dtype)
+
+
+def wide(x: Array) -> Array:
+    """The numbers in double precision."""
+    return floating(x).astype("c16" if x.dtype.kind == "c" else "f8")
 
 
 def cholesky(x: Array) -> Array:
     """NumPy's, of the symmetric part."""
-    wide = floating(x).astype("f8")
-    made = np.linalg.cholesky((wide + np.swapaxes(wide, -1, -2)) / 2)
+    made = np.linalg.cholesky((wide(x) + np.swapaxes(wide(x), -1, -2).conj()) / 2)
     return made.astype(floating(x).dtype)
 
 

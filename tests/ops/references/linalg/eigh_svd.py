@@ -6,30 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from tests.ops.reference import Array, Generator, Reference, floating
-from tests.ops.references.linalg.cholesky import definite
+from tests.ops.reference import Array, Generator, Reference, floating, numbers
+from tests.ops.references.linalg.cholesky import definite, wide
 
 
 def spread(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:
     """Matrices whose singular values are at least a half, and as far apart."""
-    left, _ = np.linalg.qr(rng.normal(size=(*shape[:-2], shape[-2], shape[-2])))
-    right, _ = np.linalg.qr(rng.normal(size=(*shape[:-2], shape[-1], shape[-1])))
+    kind = np.dtype("c16" if np.dtype(dtype).kind == "c" else "f8")
+    left, _ = np.linalg.qr(numbers(rng, (*shape[:-2], shape[-2], shape[-2]), kind))
+    right, _ = np.linalg.qr(numbers(rng, (*shape[:-2], shape[-1], shape[-1]), kind))
     middle = np.zeros(shape[-2:])
     np.fill_diagonal(middle, 0.5 * (1 + np.arange(min(shape[-2:]))))
     return (left @ middle @ right).astype(dtype)
 
 
 def symmetric(x: Array) -> Array:
-    wide = floating(x).astype("f8")
-    return (wide + np.swapaxes(wide, -1, -2)) / 2
+    made = wide(x)
+    return (made + np.swapaxes(made, -1, -2).conj()) / 2
 
 
 def narrowed(x: Array, *found: Array) -> tuple[Array, ...]:
-    return tuple(np.asarray(one).astype(floating(x).dtype) for one in found)
+    dtype = floating(x).dtype
+    kinds = [np.asarray(one) for one in found]
+    real = np.zeros(0, dtype).real.dtype if dtype.kind == "c" else dtype
+    return tuple(one.astype(dtype if one.dtype.kind == "c" else real) for one in kinds)
 
 
 def svd(x: Array, full_matrices: bool) -> tuple[Array, ...]:
-    made = np.linalg.svd(floating(x).astype("f8"), full_matrices=full_matrices)
+    made = np.linalg.svd(wide(x), full_matrices=full_matrices)
     return narrowed(x, *made)
 
 
@@ -45,7 +49,7 @@ REFERENCES = {
     ),
     "svd": Reference(svd, inputs=SPREAD, tolerance=1e-4),
     "svdvals": Reference(
-        lambda x: narrowed(x, np.linalg.svd(floating(x).astype("f8"), compute_uv=False))[0],
+        lambda x: narrowed(x, np.linalg.svd(wide(x), compute_uv=False))[0],
         inputs=SPREAD,
     ),
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.linalg.cholesky import wide
 from tests.ops.references.linalg.eigh_svd import SPREAD, narrowed
 
 
 def lu(x: Array) -> tuple[Array, Array, Array]:
     """Elimination, row by row, with the largest number left as the pivot."""
-    made = floating(x).astype("f8")
+    made = wide(x)
     rows, least = x.shape[-2], min(x.shape[-2:])
     pivots = np.zeros((*x.shape[:-2], least), "i4")
     order = np.broadcast_to(np.arange(rows, dtype="i4"), (*x.shape[:-2], rows)).copy()
@@ -27,7 +28,7 @@ def lu(x: Array) -> tuple[Array, Array, Array]:
 
 REFERENCES = {
     "qr": Reference(
-        lambda x, mode: narrowed(x, *np.linalg.qr(floating(x).astype("f8"), mode=mode)),
+        lambda x, mode: narrowed(x, *np.linalg.qr(wide(x), mode=mode)),
         inputs=SPREAD,
         tolerance=1e-4,
     ),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tests.ops.reference import Array, Reference, floating
-from tests.ops.references.linalg.cholesky import definite
+from tests.ops.references.linalg.cholesky import definite, wide
 
 
 def solve(a: Array, b: Array) -> Array:
     dtype = np.result_type(floating(a), floating(b))
     columns = b[:, None] if b.ndim == 1 else b
-    made = np.linalg.solve(floating(a).astype("f8"), columns.astype("f8"))
+    made = np.linalg.solve(wide(a), wide(columns))
     return (made[..., 0] if b.ndim == 1 else made).astype(dtype)
 
 
 def inv(x: Array) -> Array:
-    return np.linalg.inv(floating(x).astype("f8")).astype(floating(x).dtype)
+    return np.linalg.inv(wide(x)).astype(floating(x).dtype)
 
 
 def slogdet(x: Array) -> tuple[Array, Array]:
