@@ -36,8 +36,8 @@ def _accumulated(name: str, axis: int, reverse: bool, x: Any) -> Any:
     """Return the extremes of complex numbers so far, along an axis."""
 
     def step(so_far: Any, row: Any) -> tuple[Any, Any]:
-        found = _extreme(name, so_far, row)
-        return found, found
+        extreme = _extreme(name, so_far, row)
+        return extreme, extreme
 
     rows = _np.moveaxis(x, axis, 0)
     first = rows[-1] if reverse else rows[0]
