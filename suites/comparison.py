@@ -52,9 +52,9 @@ class Imported:
 
     def run(self, mode: str, fetch: Sequence[Any] = ()) -> list[Any]:
         """The values of the fetched variables, by default those of the program."""
-        scope = br.Scope()
+        scope, executor = br.Scope(), br.Executor(mode=mode)
+        executor.init(self.program, scope, seed=0)
         scope.update(self.values)
-        executor = br.Executor(mode=mode)
         fetches = list(fetch or self.program.fetches)
         return executor.run(self.program, scope, feed=self.feed, fetch=fetches)
 

@@ -147,3 +147,14 @@ def test_what_shrinks_and_bends_by_nonsense_is_refused(
         with pytest.raises(ProgramError, match=said) as told:
             emit(name, x, **options)
     assert name in str(told.value)
+
+
+def test_the_gradient_of_a_cast_to_complex_numbers_is_real(mode: str) -> None:
+    def function(x: Var) -> Var:
+        turned = emit("cast", x, dtype="complex128") * np.exp(0.5j)
+        return emit("real", turned) + 3.0 * emit("imag", turned)
+
+    out, (grad,) = value_and_gradients(function, {"x": np.array([1.0, -2.0])}, mode)
+    slope = np.cos(0.5) + 3 * np.sin(0.5)
+    np.testing.assert_allclose(out, [slope, -2 * slope])
+    np.testing.assert_allclose(grad, [slope, slope])

@@ -257,10 +257,16 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
 
 @cast.gradient
 def cast_gradient(g: Backward) -> dict[str, Var]:
-    """Cast the cotangent back; casts between floats and integers have no gradient."""
-    if not is_float(g["x"].dtype) or not is_float(g["out"].dtype):
+    """Cast the cotangent back; casts between floats and integers have no gradient.
+
+    The cotangent of a real number is the real part of that of its complex cast.
+    """
+    x, grad = g["x"], g.out_grad
+    if not is_float(x.dtype) or not is_float(g["out"].dtype):
         return {}
-    return {"x": emit("cast", g.out_grad, dtype=g["x"].dtype)}
+    if grad.dtype.kind == "c" and x.dtype.kind != "c":
+        grad = emit("real", grad)
+    return {"x": emit("cast", grad, dtype=x.dtype)}
 
 
 @op(

@@ -19,11 +19,16 @@ from braces.exchange.torch.rules.nn.losses import LOSSES
 from braces.exchange.torch.rules.nn.matmul_attention import LAYERS
 from braces.exchange.torch.rules.nn.normalization import NORMS
 from braces.exchange.torch.rules.nn.recurrent import RECURRENT
+from braces.exchange.torch.rules.numeric.factors import FACTORED
+from braces.exchange.torch.rules.numeric.histograms import HISTOGRAMS
+from braces.exchange.torch.rules.numeric.integers import INTEGERS
+from braces.exchange.torch.rules.numeric.linalg import FACTORS
+from braces.exchange.torch.rules.numeric.polynomials import POLYNOMIALS
+from braces.exchange.torch.rules.numeric.special import SPECIAL
 from braces.exchange.torch.rules.tensor.arithmetic import ARITHMETIC
 from braces.exchange.torch.rules.tensor.control import CONTROL
 from braces.exchange.torch.rules.tensor.creation_random import MAKING
 from braces.exchange.torch.rules.tensor.indexing import INDEXING
-from braces.exchange.torch.rules.tensor.linalg import FACTORS
 from braces.exchange.torch.rules.tensor.nonzero_unique import FINDING
 from braces.exchange.torch.rules.tensor.reductions import REDUCTIONS
 from braces.exchange.torch.rules.tensor.shape import SHAPES
@@ -49,6 +54,11 @@ RULES: Mapping[str, Rule] = {
     **CONTROL,
     **SIZING,
     **FACTORS,
+    **FACTORED,
+    **HISTOGRAMS,
+    **INTEGERS,
+    **SPECIAL,
+    **POLYNOMIALS,
     **PLANES,
     **ORDERING,
     **FINDING,

@@ -199,10 +199,41 @@ def interpolating_resize(mode: str) -> Callable[..., Var]:
     """Return the rule of an interpolating resize."""
 
     def rule(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
-        coordinates = "align_corners" if corners else "half_pixel"
-        return resize_image(x, wanted, scales, mode=mode, coordinates=coordinates)
+        return resize_image(x, wanted, scales, mode=mode, coordinates=_coordinates(corners))
 
     return rule
+
+
+def smoothed_resize(mode: str) -> Callable[..., Var]:
+    """Return the rule of an interpolating resize that averages when it shrinks.
+
+    Pixels have centers in all cases; aligned corners change the scales alone.
+    """
+
+    def rule(x: Var, wanted: Any, corners: bool, *scales: Any) -> Var:
+        options: dict[str, Any] = {"mode": mode, "antialias": True, "exclude_outside": True}
+        factors = scales[0] if len(scales) == 1 else scales
+        space = x.shape[2:]
+        if wanted is None:
+            wanted = [_scale_size(n, factor) for n, factor in zip(space, factors, strict=True)]
+        if corners:
+            factors = [_corner_scale(*pair) for pair in zip(space, wanted, strict=True)]
+        if factors and None not in factors:
+            options["scales"] = (1.0, 1.0, *factors)
+        return ops.resize(x, (*x.shape[:2], *wanted), coordinates="half_pixel", **options)
+
+    return rule
+
+
+def _corner_scale(size: Size, count: Size) -> float:
+    """Return output elements per input element between aligned corners."""
+    if not isinstance(size, int) or not isinstance(count, int) or min(size, count) < 2:
+        raise ShapeError("antialias: unsupported align_corners=True for this size.")
+    return (count - 1) / (size - 1)
+
+
+def _coordinates(corners: bool) -> str:
+    return "align_corners" if corners else "half_pixel"
 
 
 def any_convolution(*given: Any) -> Var:
@@ -232,4 +263,6 @@ WINDOWS: Mapping[str, Callable[..., Any]] = {
     "upsample_bilinear2d.vec": interpolating_resize("linear"),
     "upsample_trilinear3d.vec": interpolating_resize("linear"),
     "upsample_bicubic2d.vec": interpolating_resize("cubic"),
+    "_upsample_bilinear2d_aa": smoothed_resize("linear"),
+    "_upsample_bicubic2d_aa": smoothed_resize("cubic"),
 }

@@ -13,6 +13,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.nn.conv_pool import Ints, batched, both_ends, per_axis
 from braces.extend import dims, functions as ops, random
 from braces.extend.building import Var, call, emit
+from braces.extend.constructs import custom_gradient
 from braces.extend.programs import Literal
 from braces.extend.types import INT64, Size
 
@@ -118,15 +119,29 @@ def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
 
 
 def max_unpool(rank: int) -> Callable[..., Var]:
-    """Return the rule of max unpooling."""
+    """Return the rule of max unpooling, whose gradient is a gather, as in torch."""
 
     def rule(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
         if x.ndim == rank + 1:
             batch_result = rule(ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size)
             return ops.squeeze(batch_result, axis=0)
-        return call(f"max_unpool{rank}d", x, at, shape=(*x.shape[:2], *size))
+
+        @custom_gradient
+        def placed(x: Var) -> tuple[Var, Callable[[Var], Var]]:
+            out = call(f"max_unpool{rank}d", x, at, shape=(*x.shape[:2], *size))
+            return out, lambda grad: _read_back(grad, at)
+
+        return placed(x)
 
     return rule
+
+
+def _read_back(grad: Var, at: Var) -> Var:
+    """Return the numbers at the indices of unpooling; numbers that share one have the same."""
+    batch = grad.shape[:2]
+    lines = ops.reshape(grad, (*batch, dims.product(grad.shape[2:])))
+    places = ops.reshape(at, (*batch, dims.product(at.shape[2:])))
+    return ops.reshape(ops.take_along_axis(lines, places, axis=-1), at.shape)
 
 
 # ---- columns ---------------------------------------------------------------------------------

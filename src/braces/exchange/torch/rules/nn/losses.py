@@ -7,14 +7,15 @@ from typing import Any
 
 from braces.exchange.common.rules import elementwise as numbers
 from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.torch.rules.nn.matmul_attention import linear
 from braces.extend import functions as ops
 from braces.extend.building import Var, emit
 from braces.extend.constructs import custom_gradient
 from braces.extend.types import INT64, is_float
 
-MEAN = 1
+NONE, MEAN, SUM = 0, 1, 2
 LOSS_REDUCTIONS: Mapping[int, Callable[[Var], Var]] = {
-    0: ops.identity, MEAN: ops.mean, 2: ops.sum,
+    NONE: ops.identity, MEAN: ops.mean, SUM: ops.sum,
 }  # fmt: skip
 """The reductions of elementwise losses, by torch's codes."""
 
@@ -102,6 +103,23 @@ def _soft_cross_entropy(
         target = target * (1.0 - smoothing) + smoothing / float(_classes(logs, axis))
     losses = -ops.sum(_weighted(logs, weight, axis) * target, axis=axis)
     return LOSS_REDUCTIONS[reduction](losses)
+
+
+def linear_cross_entropy(
+    x: Var, w: Var, labels: Var, b: Var | None, weight: Var | None, reduction: str,
+    ignored: int, smoothing: float, *rest: Any,
+) -> tuple[Var, None, None, None]:  # fmt: skip
+    """The cross-entropy of a linear layer; torch's other outputs are its own gradients."""
+    way = {"mean": MEAN, "sum": SUM}[reduction]
+    logits = linear(x, w, b)
+    return cross_entropy(logits, labels, weight, way, ignored, smoothing), None, None, None
+
+
+def linear_cross_entropies(
+    x: Var, w: Var, labels: Var, b: Var | None, weight: Var | None, ignored: int, *rest: Any
+) -> Var:
+    """The cross-entropy of a linear layer for each example."""
+    return cross_entropy(linear(x, w, b), labels, weight, NONE, ignored)
 
 
 def with_logits(
@@ -208,5 +226,7 @@ LOSSES: Mapping[str, Callable[..., Any]] = {
     "nll_loss_forward": nll_loss_forward,
     "nll_loss_nd": nll_loss,
     "smooth_l1_loss": smooth_l1,
+    "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
+    "torch_nn._linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropies,
     "soft_margin_loss": elementwise(lambda x, y: ops.softplus(-x * y)),
 }

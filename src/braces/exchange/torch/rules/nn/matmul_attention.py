@@ -10,7 +10,7 @@ from braces.errors import ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
 from braces.extend import functions as ops, layers
 from braces.extend.building import Var, call, emit
-from braces.extend.types import BOOL
+from braces.extend.types import BOOL, INT64
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:
@@ -22,6 +22,39 @@ def linear(x: Var, w: Var, b: Var | None = None) -> Var:
 def addmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> Var:
     """Beta added + alpha a b."""
     return scale_by(ops.matmul(a, b), alpha) + scale_by(added, beta)
+
+
+def addbmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> Var:
+    """Beta added + alpha times the sum of all products."""
+    total = call("einsum", a, b, equation="bij,bjk->ik")
+    return scale_by(total, alpha) + scale_by(added, beta)
+
+
+def grouped_matmul(
+    a: Var, b: Var, ends: Var | None = None, bias: Var | None = None, dtype: Any = None
+) -> Var:
+    """Products of groups of rows, or of columns, whose ends are an array."""
+    if ends is None:
+        product_ = ops.matmul(a, b)
+    elif a.ndim == 2 and b.ndim == 2:  # groups of the summed axis
+        parts = ops.expand_dims(a, axis=0) * ops.expand_dims(_members(ends, a, 1), axis=1)
+        product_ = ops.matmul(parts, b)
+    elif a.ndim == 2:  # groups of rows
+        chosen = ops.expand_dims(_members(ends, a, 0), axis=2)
+        product_ = ops.sum(ops.matmul(ops.expand_dims(a, axis=0) * chosen, b), axis=0)
+    else:  # groups of columns
+        chosen = ops.expand_dims(_members(ends, b, 1), axis=1)
+        product_ = ops.sum(ops.matmul(a, b) * chosen, axis=0)
+    product_ = product_ if bias is None else product_ + bias
+    return product_ if dtype is None else cast_to_dtype(product_, dtype)
+
+
+def _members(ends: Var, x: Var, axis: int) -> Var:
+    """Return 1 for each index of an axis that is in a group, else 0: [groups, indices]."""
+    at = emit("arange", stop=x.shape[axis])
+    below = ops.expand_dims(cast_to_dtype(ends, INT64), axis=1) > at
+    before = ops.concat([ops.zeros_like(below[:1]), below[:-1]], axis=0)
+    return cast_to_dtype(ops.logical_and(below, ops.logical_not(before)), x.dtype)
 
 
 def einsum(equation: str, xs: Sequence[Var], **options: Any) -> Var:
@@ -92,6 +125,8 @@ def flash(
 
 
 LAYERS: Mapping[str, Callable[..., Any]] = {
+    "_grouped_mm": grouped_matmul,
+    "addbmm": addbmm,
     "addmm": addmm,
     "addmv": addmm,
     "baddbmm": addmm,

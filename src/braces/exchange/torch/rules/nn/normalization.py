@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.extend import functions as ops
 from braces.extend.building import Var, call, emit
-from braces.extend.types import FLOAT32, INT64, DType, Size, product
+from braces.extend.types import FLOAT32, INT64, DType, Size, dtype_of, product
 
 
 def batch_norm(
@@ -19,22 +20,40 @@ def batch_norm(
 ) -> tuple[Var, Var | None, Var | None, Var | None, Var | None]:  # fmt: skip
     """Batch norm with statistics of the batch, or running ones.
 
-    Returns the output, two outputs that only torch's own gradient reads, and the next running
-    statistics. The running variance is unbiased.
+    Returns the output, mean and inverse deviation of the batch, which are empty outside of
+    training, and the next running statistics. The running variance is unbiased.
     """
     if mean is None or variance is None:
         zeros = ops.zeros_like(x[(0, slice(None), *[0] * (x.ndim - 2))])
         out = call(
             "batch_norm", x, zeros, zeros + 1.0, scale, shift, training=True, epsilon=epsilon
         )[0]
-        return out, None, None, None, None
+        return out, *batch_statistics(x, epsilon), None, None
     out, next_mean, next_variance = call(
         "batch_norm", x, mean, variance, scale, shift,
         training=training, momentum=1.0 - momentum, epsilon=epsilon,
     )  # fmt: skip
-    if training:
-        next_variance = _unbiased(x, variance, next_variance, momentum)
-    return out, None, None, next_mean, next_variance
+    if not training:
+        nothing = fill_shape((0,), 0, dtype=mean.dtype)
+        return out, nothing, nothing, next_mean, next_variance
+    next_variance = _unbiased(x, variance, next_variance, momentum)
+    return out, *batch_statistics(x, epsilon), next_mean, next_variance
+
+
+def batch_statistics(x: Var, epsilon: float) -> tuple[Var, Var]:
+    """Return the mean and the inverse deviation of each channel of a batch."""
+    axes = (0, *range(2, x.ndim))
+    wide = cast_to_dtype(x, statistics_dtype(x.dtype))
+    return ops.mean(wide, axis=axes), inverse(wide, axes, epsilon, keep=False)
+
+
+def batch_norm_with_update(
+    x: Var, scale: Var | None, shift: Var | None, mean: Var, variance: Var, momentum: float,
+    epsilon: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Batch norm in training; the fourth output is memory of torch's own gradient."""
+    out = batch_norm(x, scale, shift, mean, variance, True, momentum, epsilon)
+    return *out[:3], fill_shape((0,), 0, dtype=dtype_of("uint8")), *out[3:]
 
 
 def _unbiased(x: Var, variance: Var, biased: Var, momentum: float) -> Var:
@@ -153,6 +172,7 @@ def native_batch_norm(*given: Any) -> tuple[Any, ...]:
 
 NORMS: Mapping[str, Callable[..., Any]] = {
     "batch_norm": batch_norm_alone,
+    "_batch_norm_with_update_functional": batch_norm_with_update,
     "group_norm": group_norm,
     "instance_norm": instance_norm,
     "layer_norm": layer_norm,

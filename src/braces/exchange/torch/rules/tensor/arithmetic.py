@@ -288,6 +288,11 @@ def as_variable(value: Any, dtype: DType) -> Var:
     )
 
 
+def scale_by_power(x: Any, exponent: Any) -> Var:
+    """X times 2 to a power."""
+    return multiply(x, binary("pow")(2.0, exponent))
+
+
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **derived("torch", unary, "float"),
     **derived("torch", ops.function_of, "number", "product", "other"),
@@ -296,7 +301,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **derived("torch", logical, "logical"),
     **derived("torch", rounding_rule, "rounding"),
     **dict.fromkeys(
-        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "lift_fresh",
+        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach_copy", "lift_fresh",
          "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), identity_rule,
     ),
     "add": add,
@@ -312,6 +317,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "fmax": extreme_ignoring_nan("greater_equal"),
     "fmin": extreme_ignoring_nan("less_equal"),
     "fmod": fmod,
+    "ldexp": scale_by_power,
     "lerp": lerp,
     "lerp.Scalar": lerp_by_number,
     "log10": on_floats(pointwise.log10),

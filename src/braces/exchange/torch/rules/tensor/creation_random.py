@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
+from math import log1p, pi
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, 
 from braces.extend import data_dependent, functions as ops, layers, random
 from braces.extend.building import Var, emit
 from braces.extend.programs import Literal
-from braces.extend.types import BOOL, FLOAT32, INT64, DType, Size
+from braces.extend.types import BOOL, FLOAT32, INT64, DType, Size, is_float
 
 Sizes = Sequence[Size]
 
@@ -122,6 +123,12 @@ def random_like_rule(draw: Callable[..., Var]) -> Callable[..., Var]:
 def random_integers(*bounds: Any, dtype: DType = INT64) -> Var:
     """Random integers: `high, shape`, or `low, high, shape`."""
     low, high, shape = (0, *bounds) if len(bounds) == 2 else bounds
+    if isinstance(high, Var):
+        width = cast_to_dtype(ops.reshape(high, ()), FLOAT32) - low
+        draw = ops.floor(random.uniform(tuple(shape), dtype=FLOAT32) * width) + low
+        return cast_to_dtype(draw, dtype)
+    if is_float(dtype):
+        return cast_to_dtype(random_integers(low, high, shape), dtype)
     return random.randint(tuple(shape), low, high, dtype=dtype)
 
 
@@ -157,9 +164,48 @@ def strided(shape: Sizes, strides: Sizes, *, dtype: DType = FLOAT32) -> Var:
     return fill_shape(shape, 0, dtype=dtype)
 
 
+def new_strided(x: Var, shape: Sizes, strides: Sizes, *, dtype: DType | None = None) -> Var:
+    """Zeros in the dtype of another array; programs have no strides."""
+    return fill_shape(shape, 0, dtype=dtype or x.dtype)
+
+
 def exponential(x: Var, rate: float = 1.0) -> Var:
     """Exponential random numbers in the shape of an array."""
     return -ops.log1p(-random.uniform(x.shape, dtype=x.dtype)) / rate
+
+
+def uniform_between(x: Var, low: float = 0.0, high: float = 1.0) -> Var:
+    """Uniform random numbers between two bounds in the shape of an array."""
+    return random.uniform(x.shape, dtype=x.dtype) * (high - low) + low
+
+
+def cauchy(x: Var, median: float = 0.0, width: float = 1.0) -> Var:
+    """Random numbers of a Cauchy distribution in the shape of an array."""
+    angle = (random.uniform(x.shape, dtype=x.dtype) - 0.5) * pi
+    return ops.tan(angle) * width + median
+
+
+def log_normal(x: Var, mean: float = 1.0, deviation: float = 2.0) -> Var:
+    """Exponentials of normal random numbers in the shape of an array."""
+    return ops.exp(normal_like(x, mean, deviation))
+
+
+def geometric(x: Var, p: float) -> Var:
+    """Numbers of trials up to the first success in the shape of an array."""
+    if p == 1:
+        return ops.ones_like(x)
+    logs = ops.log1p(-random.uniform(x.shape, dtype=FLOAT32))
+    return cast_to_dtype(ops.maximum(ops.ceil(logs / log1p(-p)), 1.0), x.dtype)
+
+
+def triangle_indices(numbers: Callable[..., Any]) -> Callable[..., Var]:
+    """Return the rule of the row and column indices of a triangle."""
+
+    def rule(rows: int, columns: int, offset: int = 0, *, dtype: DType = INT64) -> Var:
+        pairs = np.stack(numbers(rows, offset, columns))
+        return emit("constant", value=Literal.of(pairs.astype(dtype)))
+
+    return rule
 
 
 def multinomial(weights: Var, count: int, again: bool = False) -> Var:
@@ -184,19 +230,24 @@ def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = Fals
 MAKING: Mapping[str, Callable[..., Any]] = {
     "arange": arange,
     "bernoulli": bernoulli,
+    "cauchy": cauchy,
     "copy": copy,
     "dropout": dropout,
     "empty": partial(fill_shape, value=0, dtype=FLOAT32),
     "empty_like": partial(full_like, value=0),
+    "empty_permuted": strided,
     "empty_strided": strided,
     "exponential": exponential,
     "eye": eye,
     "fill": full_like,
     "full": fill_shape,
     "full_like": full_like,
+    "geometric": geometric,
     "linspace": linspace,
+    "log_normal": log_normal,
     "native_dropout": native_dropout,
     "new_empty": partial(new_full, value=0),
+    "new_empty_strided": new_strided,
     "new_full": new_full,
     "new_ones": partial(new_full, value=1),
     "new_zeros": partial(new_full, value=0),
@@ -214,6 +265,9 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "randperm": permutation,
     "rrelu": rrelu,
     "scalar_tensor": scalar,
+    "tril_indices": triangle_indices(np.tril_indices),
+    "triu_indices": triangle_indices(np.triu_indices),
+    "uniform": uniform_between,
     "zeros": partial(fill_shape, value=0, dtype=FLOAT32),
     "zeros_like": partial(full_like, value=0),
 }

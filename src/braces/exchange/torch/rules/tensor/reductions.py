@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 from braces.exchange.common.rules.along_axis import Axes, norm, normalize_axes, sort
@@ -144,6 +145,13 @@ def softmax(op_type: str) -> Callable[..., Var]:
     return rule
 
 
+def masked_softmax(x: Var, axis: int, dtype: Any = None) -> Var:
+    """A softmax that is zero where all numbers are minus infinity."""
+    masked = ops.all(ops.equal(x, -inf), axis=axis, keepdims=True)
+    probabilities = softmax("softmax")(ops.where(masked, 0.0, x), axis, dtype)
+    return ops.where(masked, 0.0, probabilities)
+
+
 def sort_stable(
     x: Var, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Var, Var]:
@@ -173,6 +181,7 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     **derived("torch", arg_extreme_rule, "position"),
     **derived("torch", cumulative_rule, "cumulative"),
     **derived("torch", softmax, "softmax"),
+    "_safe_softmax": masked_softmax,
     "argsort": argsort,
     "linalg_vector_norm": norm,
     "logsumexp": logsumexp,

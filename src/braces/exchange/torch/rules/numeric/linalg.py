@@ -9,33 +9,47 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.errors import ProgramError
+from braces.exchange.common.rules.reshape_slice_pad import is_one
 from braces.extend import functions as ops
 from braces.extend.building import Var
-from braces.extend.types import INT32
+from braces.extend.types import INT32, Size
 
 
-def _no_errors(matrices: Var) -> Var:
+def no_errors(matrices: Var) -> Var:
     """Return torch's error codes of success: a zero for each matrix."""
     return ops.zeros_like(matrices[..., 0, 0], dtype=INT32)
+
+
+def common_batch(a: Var, b: Var) -> tuple[Var, Var]:
+    """Broadcast the leading axes of two arrays of matrices against each other."""
+    rank = max(a.ndim, b.ndim)
+    shapes = [[*[1] * (rank - x.ndim), *x.shape][:-2] for x in (a, b)]
+    batch = [m if is_one(n) else n for n, m in zip(*shapes, strict=True)]
+    return _in_batch(a, batch), _in_batch(b, batch)
+
+
+def _in_batch(x: Var, batch: list[Size]) -> Var:
+    shape = (*batch, *x.shape[-2:])
+    return x if x.shape == shape else ops.broadcast_to(x, shape)
 
 
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
     """The Cholesky factor, and error codes."""
     lower = ops.cholesky(x)
-    return ops.matrix_transpose(lower) if upper else lower, _no_errors(x)
+    return ops.matrix_transpose(lower) if upper else lower, no_errors(x)
 
 
 def solve_triangular(
     a: Var, b: Var, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Var:
     """The solution of a triangular system; from the right by transposes."""
-    if unitriangular:
-        raise ProgramError("triangular solve: unsupported unitriangular=True.")
     if left:
-        return ops.triangular_solve(a, b, lower=not upper)
-    a, b = (ops.matrix_transpose(x) for x in (a, b))
-    return ops.matrix_transpose(ops.triangular_solve(a, b, lower=upper))
+        a, b = common_batch(a, b)
+        return ops.triangular_solve(a, b, lower=not upper, unit_diagonal=unitriangular)
+    turned = solve_triangular(
+        *(ops.matrix_transpose(x) for x in (a, b)), upper=not upper, unitriangular=unitriangular
+    )
+    return ops.matrix_transpose(turned)
 
 
 def solve(
@@ -44,16 +58,16 @@ def solve(
     """The solution of a linear system; from the right by transposes."""
     if b.ndim == a.ndim - 1:
         solution = ops.solve(a, ops.expand_dims(b, axis=-1))
-        return ops.squeeze(solution, axis=-1), None, None, _no_errors(a)
+        return ops.squeeze(solution, axis=-1), None, None, no_errors(a)
     if left:
-        return ops.solve(a, b), None, None, _no_errors(a)
+        return ops.solve(a, b), None, None, no_errors(a)
     transposed_solution = ops.solve(*(ops.matrix_transpose(x) for x in (a, b)))
-    return ops.matrix_transpose(transposed_solution), None, None, _no_errors(a)
+    return ops.matrix_transpose(transposed_solution), None, None, no_errors(a)
 
 
 def inverse(x: Var, *, check_errors: bool = False) -> tuple[Var, Var]:
     """The inverse, and error codes."""
-    return ops.inv(x), _no_errors(x)
+    return ops.inv(x), no_errors(x)
 
 
 def determinant(x: Var) -> tuple[Var, None, None]:
@@ -92,6 +106,7 @@ FACTORS: Mapping[str, Callable[..., Any]] = {
     "_linalg_svd": svd,
     "linalg_cholesky_ex": cholesky,
     "linalg_inv_ex": inverse,
+    "linalg_matrix_exp": ops.expm,
     "linalg_qr": qr,
     "linalg_solve_triangular": solve_triangular,
 }

@@ -1,0 +1,1 @@
+"""Rules of numerical mathematics: linear algebra, special functions and statistics."""

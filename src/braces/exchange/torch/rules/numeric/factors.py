@@ -1,0 +1,281 @@
+"""Rules of packed factors: LU, Cholesky factors, Householder reflectors and least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.errors import ProgramError, ShapeError
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers
+from braces.exchange.torch.rules.numeric.linalg import common_batch, no_errors
+from braces.extend import functions as ops
+from braces.extend.building import Var, call, emit
+from braces.extend.constructs import custom_gradient
+from braces.extend.types import INT64, Size
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def diagonal_ones(x: Var) -> Var:
+    """Return ones on a diagonal, in the shape of one of the matrices."""
+    rows, columns = x.shape[-2:]
+    return ops.eye(rows, columns, dtype=x.dtype)
+
+
+def identity_like(x: Var, size: Size | None = None) -> Var:
+    """Return unit matrices with the batch and the number of rows of an array of matrices."""
+    rows = x.shape[-2]
+    unit = ops.eye(rows, rows if size is None else size, dtype=x.dtype)
+    return ops.broadcast_to(unit, (*x.shape[:-2], *unit.shape))
+
+
+def _triangular(a: Var, b: Var, **options: Any) -> Var:
+    return call("triangular_solve", *common_batch(a, b), **options)
+
+
+# ---- Cholesky factors ------------------------------------------------------------------------
+
+
+def cholesky(x: Var, upper: bool = False) -> Var:
+    """The Cholesky factor."""
+    lower = ops.cholesky(x)
+    return ops.matrix_transpose(lower) if upper else lower
+
+
+def cholesky_solve(b: Var, factor: Var, upper: bool = False) -> Var:
+    """The solution of a system whose matrix has this Cholesky factor.
+
+    The gradient of the factor is that of its whole product, as in torch.
+    """
+
+    @custom_gradient
+    def solution(factor: Var, b: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
+        x = _substitute(factor, b, upper)
+
+        def gradient(grad: Var) -> tuple[Var, Var]:
+            b_grad = _substitute(factor, grad, upper)
+            term = ops.matmul(b_grad, ops.matrix_transpose(x))
+            both = -(term + ops.matrix_transpose(term))
+            return ops.matmul(factor, both) if upper else ops.matmul(both, factor), b_grad
+
+        return x, gradient
+
+    return solution(*common_batch(factor, b))
+
+
+def _substitute(factor: Var, b: Var, upper: bool) -> Var:
+    inner = _triangular(factor, b, lower=not upper, transpose_a=upper)
+    return _triangular(factor, inner, lower=not upper, transpose_a=not upper)
+
+
+def cholesky_inverse(factor: Var, upper: bool = False) -> Var:
+    """The inverse of the matrix that has this Cholesky factor."""
+    return cholesky_solve(identity_like(factor), factor, upper)
+
+
+# ---- LU --------------------------------------------------------------------------------------
+
+
+def lu_factor(x: Var, *, pivot: bool = True, check_errors: bool = False) -> tuple[Var, ...]:
+    """Both triangles in one matrix, pivots that count from 1, and error codes."""
+    packed, pivots, _ = _factors(x, pivot)
+    return packed, pivots + 1, no_errors(x)
+
+
+def _factors(x: Var, pivot: bool) -> tuple[Var, Var, Var]:
+    if not pivot:
+        raise ProgramError("LU: unsupported pivot=False.", fix="Use the default pivot=True.")
+    packed, pivots, order = call("lu", x)
+    return packed, pivots, order
+
+
+def lu(x: Var, *, pivot: bool = True) -> tuple[Var, Var, Var]:
+    """The permutation matrix, and the lower and upper triangular factor."""
+    packed, _, order = _factors(x, pivot)
+    return _permutation_matrix(order, x), *_triangles(packed)
+
+
+def lu_unpack(
+    packed: Var, pivots: Var, data: bool = True, permutation: bool = True
+) -> tuple[Var | None, Var | None, Var | None]:
+    """The factors of a packed decomposition."""
+    order = _order(pivots, packed.shape[-2]) if permutation else None
+    matrix = None if order is None else _permutation_matrix(order, packed)
+    lower, upper = _triangles(packed) if data else (None, None)
+    return matrix, lower, upper
+
+
+def _triangles(packed: Var) -> tuple[Var, Var]:
+    """Return the factors of a packed decomposition: unit lower, and upper triangular."""
+    rows, columns = packed.shape[-2:]
+    wide = isinstance(rows, int) and isinstance(columns, int) and rows < columns
+    left, top = (packed[..., :rows], packed) if wide else (packed, packed[..., :columns, :])
+    return ops.tril(left, k=-1) + diagonal_ones(left), ops.triu(top)
+
+
+def _permutation_matrix(order: Var, x: Var) -> Var:
+    """Return the matrices that move row `i` of a product to row `order[i]`."""
+    rows = emit("arange", stop=x.shape[-2])
+    moved = ops.equal(cast_to_dtype(ops.expand_dims(order, axis=-2), INT64),
+                      ops.expand_dims(rows, axis=1))  # fmt: skip
+    return cast_to_dtype(moved, x.dtype)
+
+
+def _order(pivots: Var, rows: Size) -> Var:
+    """Return the permutation of a sequence of row swaps that count from 1."""
+    count = pivots.shape[-1]
+    if not isinstance(count, int):
+        raise ShapeError("LU: unsupported symbolic number of pivots.")
+    at = ops.broadcast_to(emit("arange", stop=rows), (*pivots.shape[:-1], rows))
+    order, pivots = at, cast_to_dtype(pivots, INT64) - 1
+    for k in range(count):
+        other = pivots[..., k : k + 1]
+        here, there = order[..., k : k + 1], ops.take_along_axis(order, other, axis=-1)
+        order = ops.where(ops.equal(at, other), here, order)
+        order = ops.where(ops.equal(at, k), there, order)
+    return order
+
+
+def lu_solve(
+    packed: Var, pivots: Var, b: Var, *, left: bool = True, adjoint: bool = False
+) -> Var:
+    """The solution of a system whose matrix is given by a packed decomposition."""
+    if not left:
+        turned = lu_solve(packed, pivots, ops.matrix_transpose(b), adjoint=not adjoint)
+        return ops.matrix_transpose(turned)
+    order = ops.expand_dims(_order(pivots, packed.shape[-2]), axis=-1)
+    lower: dict[str, Any] = {"lower": True, "unit_diagonal": True}
+    if not adjoint:
+        inner = _triangular(packed, _rows(b, order), **lower)
+        return _triangular(packed, inner)
+    inner = _triangular(packed, b, transpose_a=True)
+    return _rows(_triangular(packed, inner, transpose_a=True, **lower),
+                 ops.argsort(order, axis=-2))  # fmt: skip
+
+
+def _rows(x: Var, order: Var) -> Var:
+    """Return the rows of matrices in an order."""
+    x, order = common_batch(x, order)
+    return ops.take_along_axis(
+        x, ops.broadcast_to(cast_to_dtype(order, INT64), x.shape), axis=-2
+    )
+
+
+# ---- triangular systems ----------------------------------------------------------------------
+
+
+def triangular_solve(
+    b: Var, a: Var, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Var, Var]:
+    """The solution of a triangular system, and the matrix."""
+    a, b = common_batch(a, b)
+    options: dict[str, Any] = {"lower": not upper, "transpose_a": transpose}
+    return _triangular(a, b, unit_diagonal=unitriangular, **options), a
+
+
+# ---- Householder reflectors ------------------------------------------------------------------
+
+
+def _reflectors(packed: Var, scales: Var) -> tuple[Var, Var]:
+    """Return vectors `v` and triangles `t`: the product of all reflections is `1 - v t v'`."""
+    count = scales.shape[-1]
+    packed = packed[..., :count]
+    v = ops.tril(packed, k=-1) + diagonal_ones(packed)
+    inner = ops.triu(ops.matmul(ops.matrix_transpose(v), v), k=1)
+    scaled = ops.expand_dims(scales, axis=-1) * inner
+    diagonal = ops.expand_dims(scales, axis=-1) * identity_like(inner)
+    return v, _triangular(scaled, diagonal, unit_diagonal=True)
+
+
+def householder_product(packed: Var, scales: Var) -> Var:
+    """The first columns of a product of reflections."""
+    v, t = _reflectors(packed, scales)
+    first = v[..., : packed.shape[-1], :]
+    product = ops.matmul(ops.matmul(v, t), ops.matrix_transpose(first))
+    return diagonal_ones(product) - product
+
+
+def apply_reflections(
+    packed: Var, scales: Var, x: Var, left: bool = True, transpose: bool = False
+) -> Var:
+    """A product of reflections, or its transpose, times a matrix."""
+    if not left:
+        turned = apply_reflections(
+            packed, scales, ops.matrix_transpose(x), transpose=not transpose
+        )
+        return ops.matrix_transpose(turned)
+    v, t = _reflectors(packed, scales)
+    inner = ops.matmul(ops.matrix_transpose(v), x)
+    return x - ops.matmul(v, ops.matmul(ops.matrix_transpose(t) if transpose else t, inner))
+
+
+# ---- pseudoinverses --------------------------------------------------------------------------
+
+
+def pseudoinverse(
+    x: Var, *, atol: Var | None = None, rtol: Var | None = None, hermitian: bool = False
+) -> Var:
+    """The pseudoinverse; singular values up to the tolerance count as zero."""
+    if hermitian:
+        x = (x + ops.matrix_transpose(x)) / 2.0
+
+    @custom_gradient
+    def inverse(x: Var) -> tuple[Var, Callable[[Var], Var]]:
+        u, s, v = ops.svd(x, full_matrices=False)
+        large = s > _tolerance(x, s, atol, rtol)
+        inverses = ops.where(large, 1.0 / ops.where(large, s, 1.0), 0.0)
+        scaled = ops.matrix_transpose(v) * ops.expand_dims(inverses, axis=-2)
+        p = ops.matmul(scaled, ops.matrix_transpose(u))
+        return p, lambda grad: _pseudoinverse_gradient(x, p, grad)
+
+    return inverse(x)
+
+
+def _tolerance(x: Var, s: Var, atol: Var | None, rtol: Var | None) -> Var:
+    """Return the largest singular value that counts as zero."""
+    bounds = list[Var]()
+    if rtol is None:
+        larger = max(checked_numbers(x.shape[-2:], "pseudoinverse"), default=0)
+        epsilon = float(np.finfo(x.dtype).eps)
+        bounds.append(s[..., :1] * (larger * epsilon if atol is None else 0.0))
+    else:
+        bounds.append(s[..., :1] * ops.expand_dims(cast_to_dtype(rtol, s.dtype), axis=-1))
+    if atol is not None:
+        bounds.append(ops.expand_dims(cast_to_dtype(atol, s.dtype), axis=-1))
+    return bounds[0] if len(bounds) == 1 else ops.maximum(*bounds)
+
+
+def _pseudoinverse_gradient(x: Var, p: Var, grad: Var) -> Var:
+    """Return the cotangent of a matrix from that of its pseudoinverse, for constant rank."""
+    t, grad_t = ops.matrix_transpose(p), ops.matrix_transpose(grad)
+    right, left = grad_t @ p @ t, t @ p @ grad_t
+    return right - x @ (p @ right) + left - (left @ p) @ x - t @ grad @ t
+
+
+def least_squares(
+    a: Var, b: Var, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Var, None, None, None]:
+    """The solution of least norm of a linear least-squares problem."""
+    vector = b.ndim == a.ndim - 1
+    right = ops.expand_dims(b, axis=-1) if vector else b
+    solution = ops.matmul(pseudoinverse(a), right)
+    return ops.squeeze(solution, axis=-1) if vector else solution, None, None, None
+
+
+FACTORED: Mapping[str, Callable[..., Any]] = {
+    "cholesky": cholesky,
+    "cholesky_inverse": cholesky_inverse,
+    "cholesky_solve": cholesky_solve,
+    "linalg_householder_product": householder_product,
+    "linalg_lstsq": least_squares,
+    "linalg_lu": lu,
+    "linalg_lu_factor_ex": lu_factor,
+    "linalg_lu_solve": lu_solve,
+    "linalg_pinv.atol_rtol_tensor": pseudoinverse,
+    "lu_unpack": lu_unpack,
+    "ormqr": apply_reflections,
+    "triangular_solve": triangular_solve,
+}

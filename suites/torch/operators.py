@@ -1,0 +1,73 @@
+"""Samples of the entries of `op_db`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+
+from suites.case import Check
+from suites.torch.exported import Call, Comparison
+
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
+"""The dtypes of samples: the first that an entry supports."""
+
+
+@cache
+def entries() -> dict[str, Any]:
+    """The entries by name."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    named = {}
+    for entry in op_db:
+        if any(dtype in entry.supported_dtypes("cpu") for dtype in DTYPES):
+            variant = entry.variant_test_name
+            named[f"{entry.name}.{variant}" if variant else entry.name] = entry
+    return named
+
+
+@lru_cache(maxsize=2)
+def samples(name: str) -> list[Any]:
+    """The sample inputs of an entry."""
+    entry = entries()[name]
+    dtype = next(dtype for dtype in DTYPES if dtype in entry.supported_dtypes("cpu"))
+    torch.manual_seed(0)
+    try:
+        return list(entry.sample_inputs("cpu", dtype, requires_grad=False))
+    except (NotImplementedError, RuntimeError):  # as entries of other devices
+        return []
+
+
+@cache
+def names(differentiable: bool = False) -> tuple[str, ...]:
+    """The cases: each sample of each entry, the first samples of all entries first."""
+    counts = {
+        name: len(samples(name))
+        for name, entry in entries().items()
+        if entry.supports_autograd or not differentiable
+    }
+    most = max(counts.values(), default=0)
+    return tuple(f"{name} {at}" for at in range(most) for name in counts if at < counts[name])
+
+
+def comparison(case: str) -> Comparison:
+    """The comparison of a sample, with the results as PyTorch's own gradient tests see them."""
+    name, _, at = case.rpartition(" ")
+    entry, sample = entries()[name], samples(name)[int(at)]
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return sample.output_process_fn_grad(entry.op(*args, **kwargs))
+
+    return Comparison(Call(function, ((sample.input, *sample.args), sample.kwargs)))
+
+
+def values(case: str) -> Iterator[Check]:
+    """Compare the values of a sample."""
+    return comparison(case).values()
+
+
+def gradients(case: str) -> Iterator[Check]:
+    """Compare the gradients of a sample."""
+    return comparison(case).gradients()
