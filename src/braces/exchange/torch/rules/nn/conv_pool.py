@@ -211,7 +211,12 @@ def smoothed_resize(mode: str) -> Callable[..., Var]:
     """
 
     def rule(x: Var, wanted: Any, corners: bool, *scales: Any) -> Var:
-        options: dict[str, Any] = {"mode": mode, "antialias": True, "exclude_outside": True}
+        options: dict[str, Any] = {
+            "mode": mode,
+            "antialias": True,
+            "exclude_outside": True,
+            "cubic_coefficient": -0.5,
+        }
         factors = scales[0] if len(scales) == 1 else scales
         space = x.shape[2:]
         if wanted is None:

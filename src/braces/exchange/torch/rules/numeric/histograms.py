@@ -31,10 +31,10 @@ def flatten_all(x: Var) -> Var:
     return ops.reshape(x, (dims.product(x.shape),))
 
 
-def outer_edges(x: Var, given: Range | None, margin: float) -> tuple[Any, Any]:
-    """Return the first and last edge: given ones, or the extremes of the numbers."""
-    if given is not None or x.shape == (0,):
-        low, high = given or (0.0, 1.0)
+def outer_edges(x: Var, bounds: Range | None, margin: float) -> tuple[Any, Any]:
+    """Return the first and last edge: bounds ones, or the extremes of the numbers."""
+    if bounds is not None or x.shape == (0,):
+        low, high = bounds or (0.0, 1.0)
         wide = margin if low == high else 0.0
         return operand(low - wide, x.dtype), operand(high + wide, x.dtype)
     low, high = ops.min(x), ops.max(x)
@@ -42,9 +42,9 @@ def outer_edges(x: Var, given: Range | None, margin: float) -> tuple[Any, Any]:
     return low - wide, high + wide
 
 
-def even_edges(x: Var, bins: int, given: Range | None) -> Var:
+def even_edges(x: Var, bins: int, bounds: Range | None) -> Var:
     """Return the edges of bins of equal width, counted from the nearer end."""
-    low, high = outer_edges(x, given, 0.5)
+    low, high = outer_edges(x, bounds, 0.5)
     at = np.arange(bins + 1)
     step = as_variable((high - low) / operand(bins, x.dtype), x.dtype)
     up, down = low + step * at.astype(x.dtype), high - step * (bins - at).astype(x.dtype)
@@ -66,7 +66,7 @@ def histogram(
 def histogram_in(
     x: Var, edges: Var, *, weight: Var | None = None, density: bool = False
 ) -> tuple[Var, Var]:
-    """The number or weight of the elements between given edges, and the edges."""
+    """The number or weight of the elements between bounds edges, and the edges."""
     points = ops.expand_dims(flatten_all(x), axis=1)
     weights = None if weight is None else flatten_all(weight)
     return points_between(points, [edges], weight=weights, density=density), edges
@@ -156,8 +156,8 @@ def mode(x: Var, axis: int = -1, keepdims: bool = False) -> tuple[Var, Var]:
     is_it = ops.equal(last, ops.take_along_axis(last, first, axis=-1))
     indices = indices_along(last.shape[-1], last.ndim - 1, last.ndim)
     at = ops.max(ops.where(is_it, indices, -1), axis=-1, keepdims=True)
-    found = ops.take_along_axis(last, at, axis=-1), at
-    values, places = (ops.moveaxis(part, -1, axis) for part in found)
+    pairs = ops.take_along_axis(last, at, axis=-1), at
+    values, places = (ops.moveaxis(part, -1, axis) for part in pairs)
     if keepdims:
         return values, places
     return ops.squeeze(values, axis=axis), ops.squeeze(places, axis=axis)
@@ -194,7 +194,7 @@ def segment_reduce(
 
 
 def _segment_ends(lengths: Var | None) -> Var:
-    """Return the bounds of segments of given lengths: 0, and the ends."""
+    """Return the bounds of segments of bounds lengths: 0, and the ends."""
     assert lengths is not None
     ends = ops.cumsum(cast_to_dtype(lengths, INT64), axis=-1)
     return ops.pad(ends, [*[(0, 0)] * (ends.ndim - 1), (1, 0)])

@@ -37,18 +37,18 @@ def orthogonal(first: First, following: Next, *, shifted: bool = False) -> Calla
 
 def _by_recurrence(x: Var, degree: Var, first: First, following: Next) -> Var:
     start = fill_shape((), 0, dtype=INT64)
-    one, zero = ops.ones_like(x), ops.zeros_like(x)
+    unit, zero = ops.ones_like(x), ops.zeros_like(x)
     last = ops.max(degree) if degree.ndim else degree
 
     def going(k: Var, *_: Var) -> list[Any]:
         return [k <= last]
 
-    def step(k: Var, now: Var, after: Var, found: Var) -> list[Any]:
-        found = ops.where(ops.equal(degree, k), now, found)
+    def step(k: Var, now: Var, after: Var, result: Var) -> list[Any]:
+        result = ops.where(ops.equal(degree, k), now, result)
         k = k + 1
-        return [k, after, following(x, as_float(cast_to_dtype(k, x.dtype)), after, now), found]
+        return [k, after, following(x, as_float(cast_to_dtype(k, x.dtype)), after, now), result]
 
-    return while_loop(going, step, [start, one, first(x), zero])[-1]
+    return while_loop(going, step, [start, unit, first(x), zero])[-1]
 
 
 def chebyshev(x: Var, _: Var, now: Var, before: Var) -> Var:

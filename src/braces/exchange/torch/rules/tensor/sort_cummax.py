@@ -78,8 +78,8 @@ def _count_numbers(x: Var, axis: int) -> Var:
 def at_ranks(x: Var, ranks: Var, axis: int, keepdims: bool) -> tuple[Var, Var]:
     """Return the elements with ranks of their own along an axis, and their indices."""
     values, permutation = sort(x, axis)
-    found = [ops.take_along_axis(v, ranks, axis=axis) for v in (values, permutation)]
-    first, second = found if keepdims else [ops.squeeze(v, axis=axis) for v in found]
+    ranked = [ops.take_along_axis(v, ranks, axis=axis) for v in (values, permutation)]
+    first, second = ranked if keepdims else [ops.squeeze(v, axis=axis) for v in ranked]
     return first, second
 
 
