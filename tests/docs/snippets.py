@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 OPTIONAL = (
-    "flax", "grain", "keras", "matplotlib", "onnx", "onnxruntime", "pandas", "pyarrow", "ray",
-    "torch",
+    "flax", "grain", "keras", "matplotlib", "onnx", "onnxruntime", "paddle", "pandas",
+    "pyarrow", "ray", "skl2onnx", "torch",
 )  # fmt: skip
 """Packages whose blocks are passed over where they are not installed."""
 PROGRAM = "train.py"
