@@ -28,6 +28,10 @@ layers need no decomposition. An operator without a rule is decomposed by PyTorc
 {refused}"""
 
 
+OTHERS = ("python.", "transformers.")
+"""The beginnings of names of rules for operators of other packages."""
+
+
 def names_of(torch: Any) -> set[str]:
     """The names of all operators of aten, without their overloads."""
     whole = (
@@ -57,7 +61,7 @@ def page(torch: Any) -> str:
     """The expected page."""
     core = core_of(torch)
     refused = [name for name in core if rule_of(name) is None]
-    own = {name.partition(".")[0] for name in RULES if not name.startswith("python.")}
+    own = {name.partition(".")[0] for name in RULES if not name.startswith(OTHERS)}
     return HEAD.format(
         version=torch.__version__.partition("+")[0],
         total=len(core),

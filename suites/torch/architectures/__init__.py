@@ -1,26 +1,42 @@
 """Architectures of model libraries, with random weights, small images and few layers."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 from suites.case import Check, Group
 from suites.torch.architectures import audio_models, image_models, text_models, vision_models
 
+LIBRARIES = {
+    "torchvision": vision_models,
+    "timm": image_models,
+    "transformers": text_models,
+    "torchaudio": audio_models,
+}
+"""The models of each library."""
 
-def _run(models: object) -> object:
-    def run(name: str) -> Iterator[Check]:
-        from suites.torch.architectures.checks import checks
 
-        return checks(lambda: models.build(name))
+def _names(library: str) -> Iterable[str]:
+    """The architectures of a library, if it is installed."""
+    return LIBRARIES[library].MODELS if find_spec(library) else ()
 
-    return run
+
+def _run(models: Any, name: str) -> Iterator[Check]:
+    from suites.torch.architectures.checks import checks
+
+    return checks(lambda: models.build(name))
 
 
 GROUPS = {
-    library: Group(goal=0.95, names=lambda m=models: m.MODELS, run=_run(models), seconds=900)
-    for library, models in {
-        "architectures of torchvision": vision_models,
-        "architectures of timm": image_models,
-        "architectures of transformers": text_models,
-        "architectures of torchaudio": audio_models,
-    }.items()
+    f"architectures of {library}": Group(
+        goal=0.95,
+        names=partial(_names, library),
+        run=partial(_run, models),
+        seconds=900,
+        needs=f"these run where {library} is installed.",
+    )
+    for library, models in LIBRARIES.items()
 }

@@ -286,9 +286,11 @@ def rule_of(name: str) -> Callable[..., Any] | None:
 
 def advice_for(name: str) -> str:
     """Return the advice for an operator without a rule."""
-    bare, known_names = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
+    if name.count(".") > 1:
+        return "Replace it by operators of torch, or export the parts before and after it."
+    known = {rule.partition(".")[0] for rule in RULES if rule.count(".") < 2}
     advice = REFUSED.get(name.rpartition(".")[0])
-    suggestion = did_you_mean(bare, known_names - {"python"})
+    suggestion = did_you_mean(name.partition(".")[0], known - {"python"})
     return advice or suggestion or "Use other operators of torch."
 
 

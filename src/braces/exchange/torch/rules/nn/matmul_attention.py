@@ -134,5 +134,6 @@ LAYERS: Mapping[str, Callable[..., Any]] = {
     "einsum": einsum,
     "linear": linear,
     "scaled_dot_product_attention": attention,
+    "transformers.grouped_mm_fallback": grouped_matmul,
     "_scaled_dot_product_flash_attention_for_cpu": flash,
 }
