@@ -68,7 +68,7 @@ class Imported:
                 path, self.program, scope, list(self.feed), list(self.program.fetches)
             )
             made = br.load_model(path).run(**self.feed)
-        return [made] if len(self.program.fetches) == 1 else list(made)
+        return list(made.values()) if isinstance(made, Mapping) else [made]
 
     def text(self) -> str:
         """The difference of the program's text and that of its reparsed form; usually empty."""

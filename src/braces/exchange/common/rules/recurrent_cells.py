@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from braces.extend import functions as ops
@@ -23,7 +23,8 @@ class Cell:
             `g` of an LSTM; `r`, `z` and last `n` of a GRU.
         w: The input weights, `[gates * H, D]`; `None` if the input is that product already.
         r: The recurrent weights, `[gates * H, H]`.
-        biases: The biases of the input product and of the recurrent product.
+        biases: The biases of the input product and of the recurrent product; a first one of
+            `None` is in the input product already.
         functions: The activations of the gates.
         size: H.
         peepholes: The peephole weights of the gates `i`, `o` and `f`, `[3 * H]`.
@@ -39,7 +40,7 @@ class Cell:
     order: str
     w: Var | None
     r: Var
-    biases: tuple[Var, Var] | None
+    biases: tuple[Var | None, Var] | None
     functions: Sequence[Function]
     size: int
     peepholes: Var | None = None
@@ -55,12 +56,34 @@ class Cell:
 
     def gates(self, x: Var, h: Var, count: int) -> dict[str, Var]:
         """Return the first gates by letter: input and memory times their weights."""
-        both = self.input_product(x, 0, count) + ops.matmul(
-            h, ops.transpose(self.part(self.r, 0, count))
-        )
+        both = self.input_product(x, 0, count) + self.recurrent_product(h, count)
         for bias in self.biases or ():
-            both = both + self.part(bias, 0, count)
+            both = both if bias is None else both + self.part(bias, 0, count)
         return dict(zip(self.order, ops.split(both, sections=count, axis=-1), strict=False))
+
+    def recurrent_product(self, h: Var, count: int) -> Var:
+        """Return the product of the memory and the weights of the first gates."""
+        return ops.matmul(h, ops.transpose(self.part(self.r, 0, count)))
+
+    def with_product(self, x: Var) -> tuple[Cell, Var]:
+        """Multiply all steps of an input by the input weights, before the loop over the steps.
+
+        The bias of the recurrent product is added as well, unless a reset gate applies to it.
+
+        Args:
+            x: [steps, batch, D].
+
+        Returns:
+            The cell that takes the product, and the product.
+        """
+        product = x if self.w is None else ops.matmul(x, ops.transpose(self.w))
+        if self.biases is None:
+            return replace(self, w=None), product
+        first, second = self.biases
+        product = product if first is None else product + first
+        if self.order.endswith("n") and self.reset_after:
+            return replace(self, w=None, biases=(None, second)), product
+        return replace(self, w=None, biases=None), product + second
 
     def input_product(self, x: Var, at: int, count: int = 1) -> Var:
         """Return the input product of one gate, or several."""
@@ -149,6 +172,7 @@ def run_memories(
     collected: int = 1,
 ) -> tuple[list[Var], list[Var]]:
     """Loop over the first axis of the input; return stacked memories and the last ones."""
+    cell, x = cell.with_product(x)
     return run_steps(
         partial(step, cell), x, start, back=back, lengths=lengths, collected=collected
     )

@@ -131,6 +131,35 @@ def test_an_lstm_has_weights_of_integers(mode: str, scales: tuple[int, ...]) -> 
     rest = [None] * 4
     agree(
         mode, "DynamicQuantizeLSTM", [x, w, r, bias, *rest, scale, zeros, scale, zeros],
-        outputs=3, hidden_size=3, direction="bidirectional", atol=0.03,
+        outputs=3, hidden_size=3, direction="bidirectional",
+        atol=1e-3,  # each thread of ONNX Runtime has the range of its own part of a batch
         weights=(1, 2, 3, 8, 9, 10, 11),
     )  # fmt: skip
+
+
+def test_an_lstm_of_integers_rounds_its_input_and_its_memory(mode: str) -> None:
+    """Weights so large that dequantized weights alone would give other gates."""
+    x = f4(3 * RNG.normal(size=(6, 1, 8)))
+    w, r = i8(1, 8, 16), i8(1, 4, 16)
+    scale, zeros = f4([0.05]), np.zeros(1, "i1")
+    first = [f4(RNG.normal(size=(1, 1, 4))), f4(RNG.normal(size=(1, 1, 4)))]
+    agree(
+        mode, "DynamicQuantizeLSTM",
+        [x, w, r, None, None, *first, None, scale, zeros, scale, zeros],
+        outputs=3, hidden_size=4, weights=(1, 2, 8, 9, 10, 11),
+    )  # fmt: skip
+
+
+def test_the_range_of_zeros_has_a_scale(mode: str) -> None:
+    zeros = f4(np.zeros((2, 3)))
+    agree(mode, "DynamicQuantizeLinear", [zeros], domain="", outputs=3, atol=0)
+
+
+def test_long_products_of_integers_are_exact(mode: str) -> None:
+    a, b = np.full((1, 3000), 255, "u1"), np.full((3000, 2), -127, "i1")
+    a[0, 5], b[7, 1] = 2, 3
+    made = model("MatMulInteger", [a, b], domain="")
+    (found,) = by_us(made, {"x0": a, "x1": b}, mode)
+    np.testing.assert_array_equal(found, a.astype("i4") @ b.astype("i4"))
+    (one,) = by_us(model("MatMulInteger", [a[0], b], domain=""), {"x0": a[0], "x1": b}, mode)
+    np.testing.assert_array_equal(one, found[0])

@@ -123,6 +123,21 @@ def machine(classes: int, **attrs: Any) -> dict[str, Any]:
     return {**drawn, **kernel, "classlabels_ints": labels, "vectors_per_class": counts, **attrs}
 
 
+def test_probabilities_of_support_vector_machines_agree_with_onnx_runtime() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(30, 3)).astype("float32") * 2
+    for classes, way in ((2, "NONE"), (3, "NONE"), (5, "NONE"), (3, "SOFTMAX")):
+        pairs = classes * (classes - 1) // 2
+        sigmoids = {
+            "prob_a": (-3 * rng.random(pairs)).tolist(),
+            "prob_b": rng.normal(size=pairs).tolist(),
+        }
+        attrs = machine(classes, post_transform=way, **sigmoids)
+        agrees(
+            model(node("SVMClassifier", gives=LABELS, **attrs), x=x, gives=LABELS, version=1), x
+        )
+
+
 def test_classes_that_win_duels_of_support_vectors_agree_with_onnx_runtime() -> None:
     x = np.random.default_rng(1).normal(size=(8, 3)).astype("float32") * 2
     for classes, kernel, way in (
@@ -135,9 +150,12 @@ def test_classes_that_win_duels_of_support_vectors_agree_with_onnx_runtime() -> 
         )
     names = machine(2, classlabels_strings=["a", "b"])
     del names["classlabels_ints"]
+    linear = machine(2)
+    del linear["vectors_per_class"]
     for said, attrs in (
         ("unsupported string labels", names),
-        ("unsupported probabilities", machine(2, prob_a=[1.0], prob_b=[0.0])),
+        ("expected `prob_a` and `prob_b` of 3 pairs", machine(3, prob_a=[1.0], prob_b=[0.0])),
+        ("unsupported linear mode", linear),
         ("rho or support vectors do not match 3 classes", machine(3, rho=[1.0])),
     ):
         assert said in refusal("SVMClassifier", version=1, gives=LABELS, **attrs)

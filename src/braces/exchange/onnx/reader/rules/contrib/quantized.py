@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from functools import partial
 
 from braces.exchange.common.rules.elementwise import scale_by
-from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
+from braces.exchange.onnx.reader.rules.contrib.quantized_lstm import quantized_lstm
 from braces.exchange.onnx.reader.rules.nn.conv_pool import WINDOWS
 from braces.exchange.onnx.reader.rules.nn.quantized import (
     align_with_axis,
     dequantize_input,
     dequantize_linear,
+    float_matmul,
     integer_matmul,
     quantize_dynamically,
     quantize_linear,
     quantize_result,
     squeeze_parameter,
 )
-from braces.exchange.onnx.reader.rules.nn.recurrent import RECURRENT
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
 from braces.extend import functions as ops
 from braces.extend.building import Var
@@ -83,7 +83,7 @@ def where(node: OnnxNode) -> Var:
 def matmul_to_float(node: OnnxNode) -> Var:
     """A product of quantized matrices, as floats."""
     a, b = node.var(0), node.var(1)
-    out = integer_matmul(a, node.maybe(4), b, node.maybe(5))
+    out = float_matmul(a, node.maybe(4), b, node.maybe(5))
     factor = align_with_axis(squeeze_parameter(node.var(2)), a, -2) * squeeze_parameter(
         node.var(3)
     )
@@ -93,7 +93,7 @@ def matmul_to_float(node: OnnxNode) -> Var:
 def dynamic_matmul(node: OnnxNode) -> Var:
     """A product of a dynamically quantized matrix and a quantized one."""
     a, scale, zero = quantize_dynamically(node.var(0))
-    out = integer_matmul(a, zero, node.var(1), node.maybe(3))
+    out = float_matmul(a, zero, node.var(1), node.maybe(3))
     factor = scale * squeeze_parameter(node.var(2))
     return add_optional_bias(ops.cast(out, factor.dtype) * factor, node.maybe(4))
 
@@ -117,27 +117,12 @@ def gemm(node: OnnxNode) -> Var:
     return quantize_result(node, wide, 7) if node.has(7) else wide
 
 
-def lstm(node: OnnxNode) -> Value | tuple[Value, ...]:
-    """An LSTM with dequantized weights; nothing else is rounded."""
-    w, r = (ops.matrix_transpose(_weights(node, at, first)) for at, first in ((1, 8), (2, 10)))
-    other_inputs = [node.value(at) for at in range(3, 8)]
-    return RECURRENT["LSTM"](node.over("LSTM", node.value(0), w, r, *other_inputs))
-
-
-def _weights(node: OnnxNode, at: int, first: int) -> Var:
-    """Dequantize weights `[directions, inputs, gates]`, with scales per direction or gate."""
-    x, scale, zero = node.var(at), node.var(first), node.var(first + 1)
-    shape = (*scale.shape[:1], 1, *(scale.shape[1:] or (1,)))
-    centered = ops.cast(x, scale.dtype) - ops.reshape(ops.cast(zero, scale.dtype), shape)
-    return centered * ops.reshape(scale, shape)
-
-
 QUANTIZED_LAYERS: Mapping[str, Rule] = {
     f"{DOMAIN}.{name}": rule
     for name, rule in {
         **{f"QLinear{name}": partial(quantized_unary, name) for name in ONE},
         "DequantizeLinear": dequantize_linear,
-        "DynamicQuantizeLSTM": lstm,
+        "DynamicQuantizeLSTM": quantized_lstm,
         "DynamicQuantizeMatMul": dynamic_matmul,
         "MatMulIntegerToFloat": matmul_to_float,
         "QGemm": gemm,

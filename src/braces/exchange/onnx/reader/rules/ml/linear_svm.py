@@ -10,6 +10,7 @@ import numpy as np
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
 from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
+from braces.exchange.onnx.reader.rules.ml.pairwise_probabilities import class_probabilities
 from braces.exchange.onnx.reader.rules.ml.scores import (
     apply_post_transform,
     classify,
@@ -99,11 +100,15 @@ def svm_regressor(node: OnnxNode) -> Var:
 
 
 def svm_classifier(node: OnnxNode) -> tuple[Var, ...]:
-    """One-vs-one support vector classification: the class by votes, and the decision values."""
+    """One-vs-one support vector classification.
+
+    The label is the class with the most votes. The scores are the decision values of all pairs
+    of classes, or probabilities of the classes if the node has sigmoids.
+    """
     labels = labels_of(node, "classlabels_ints")
     counts = list(node.attr("vectors_per_class") or ())
-    if not counts or len(node.floats("prob_a")):
-        node.refuse("unsupported probabilities or linear mode", "Export decision values only.")
+    if not counts:
+        node.refuse("unsupported linear mode", "Export a LinearClassifier.")
     ends, classes = np.cumsum(counts).tolist(), len(labels)
     vectors, weights = node.floats("support_vectors"), node.floats("coefficients")
     pairs = list(combinations(range(classes), 2))
@@ -116,9 +121,15 @@ def svm_classifier(node: OnnxNode) -> tuple[Var, ...]:
     owner, each = np.repeat(range(classes), counts), weights.reshape(classes - 1, -1)
     duels = [(owner == a) * each[b - 1] + (owner == b) * each[a] for a, b in pairs]
     scores = ops.matmul(likeness, np.stack(duels, axis=1)) + node.floats("rho")
+    slopes, offsets = node.floats("prob_a"), node.floats("prob_b")
+    if len(slopes) and not len(slopes) == len(offsets) == len(pairs):
+        node.refuse(f"expected `prob_a` and `prob_b` of {len(pairs)} pairs of classes")
     won = np.eye(classes, dtype=np.float32)[np.array(pairs)]
     votes = ops.where(ops.expand_dims(scores, axis=-1) > 0, won[:, 0], won[:, 1])
     label = ops.take(labels, ops.argmax(ops.sum(votes, axis=1), axis=-1))
+    if len(slopes):
+        probabilities = class_probabilities(scores, pairs, slopes, offsets, classes)
+        return label, apply_post_transform(node, probabilities)
     if classes > 2:
         return label, apply_post_transform(node, scores)
     untransformed = transform_of(node) == "NONE"

@@ -7,6 +7,7 @@ dequantized numbers and rounded once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -23,6 +24,10 @@ EXACT = 2**24
 """The bound below which float32 sums of integer products are exact."""
 FARTHEST = 255
 """The largest difference of 8-bit integers."""
+EXACT_PRODUCTS = EXACT // FARTHEST**2
+"""The number of their products whose sum float32 holds exactly."""
+MOST_PIECES = 8
+"""The most pieces into which a product is cut for that; longer ones are computed in float64."""
 
 
 # ---- scales and zero points ------------------------------------------------------------------
@@ -95,6 +100,7 @@ def quantize_dynamically(x: Var) -> tuple[Var, Var, Var]:
     """Return numbers as uint8, with the scale of their range and the zero point."""
     low, high = ops.minimum(ops.min(x), 0), ops.maximum(ops.max(x), 0)
     scale = (high - low) / 255.0
+    scale = ops.where(scale > 0, scale, ops.ones_like(scale))  # of an array of zeros
     zero = ops.cast(ops.clip(ops.round(-low / scale), min=0, max=255), "uint8")
     return quantize_to(x, scale, zero, zero.dtype), scale, zero
 
@@ -146,7 +152,36 @@ def matmul_integer(node: OnnxNode) -> Var:
 
 def integer_matmul(a: Var, a_zero: Var | None, b: Var, b_zero: Var | None) -> Var:
     """Return a product of integer matrices, with zero points of rows and of columns."""
-    return ops.matmul(subtract_zero_point(a, a_zero, -2), subtract_zero_point(b, b_zero, -1))
+    inner = b.shape[-2 if b.ndim > 1 else -1]
+    if not isinstance(inner, int) or inner > MOST_PIECES * EXACT_PRODUCTS:
+        return ops.cast(float_matmul(a, a_zero, b, b_zero, "float64"), "int32")
+    a, b = _centered(a, a_zero, -2, "float32"), _centered(b, b_zero, -1, "float32")
+    sums = [
+        ops.cast(ops.matmul(_piece(a, -1, at), _piece(b, -2, at)), "int32")
+        for at in range(0, max(inner, 1), EXACT_PRODUCTS)
+    ]
+    return reduce(ops.add, sums)
+
+
+def _piece(x: Var, axis: int, start: int) -> Var:
+    """Return as many elements along the inner axis as a float32 sum holds exactly."""
+    axis, piece = max(axis, -x.ndim), slice(start, start + EXACT_PRODUCTS)
+    size = x.shape[axis]
+    if start == 0 and isinstance(size, int) and size <= EXACT_PRODUCTS:
+        return x
+    return x[(..., piece, *[slice(None)] * (-1 - axis))]
+
+
+def float_matmul(
+    a: Var, a_zero: Var | None, b: Var, b_zero: Var | None, dtype: str = "float32"
+) -> Var:
+    """Return a product of integer matrices as floats; sums too large for them are rounded."""
+    return ops.matmul(_centered(a, a_zero, -2, dtype), _centered(b, b_zero, -1, dtype))
+
+
+def _centered(x: Var, zero: Var | None, axis: int, dtype: str) -> Var:
+    """Return integers minus their zero point as floats."""
+    return ops.cast(subtract_zero_point(x, zero, axis), dtype)
 
 
 def conv_integer(node: OnnxNode) -> Var:

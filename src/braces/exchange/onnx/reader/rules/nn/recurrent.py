@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -74,21 +75,27 @@ def _apply_numbers(function: Callable[..., Var], numbers: Sequence[float], x: Va
     return function(x, *numbers)
 
 
-def layer(step: Step, order: str, memories: int, node: OnnxNode) -> tuple[Var, ...]:
+Build = Callable[[OnnxNode, str, int, "Sequence[Function]", Var], "tuple[Cell, Var]"]
+"""From a node, its gates, a direction, its activations and the input of all steps to the cell
+of that direction and the input that it takes.
+"""
+
+
+def layer(
+    step: Step, order: str, memories: int, node: OnnxNode, build: Build | None = None
+) -> tuple[Var, ...]:
     """A layer of one or two directions: all outputs, and the last memories."""
     x, batch_first = node.var(0), node.flag("layout")
-    x = unify_weight_sizes(
-        ops.swapaxes(x, 0, 1) if batch_first else x, {2: node.var(1).shape[2]}
-    )
+    x = ops.swapaxes(x, 0, 1) if batch_first else x
     direction = node.attr("direction", "forward")
     directions = 2 if direction == "bidirectional" else 1
     functions = functions_of(node, directions)
     runs = list[tuple[Var, list[Var]]]()
     for d in range(directions):
-        cell = cell_of(node, order, d, functions[d])
+        cell, taken = (build or _cell_and_input)(node, order, d, functions[d], x)
         start = [_start(node, 5 + k, d, x, cell, batch_first) for k in range(memories)]
         back = direction == "reverse" or d == 1
-        runs.append(run_cell(cell, step, x, start, back=back, lengths=node.maybe(4)))
+        runs.append(run_cell(cell, step, taken, start, back=back, lengths=node.maybe(4)))
     outputs = ops.stack([outputs_of_run for outputs_of_run, _ in runs], axis=1)
     last = [ops.stack(list(ends)) for ends in zip(*(ends for _, ends in runs), strict=True)]
     if batch_first:
@@ -97,22 +104,27 @@ def layer(step: Step, order: str, memories: int, node: OnnxNode) -> tuple[Var, .
     return (outputs, *last)
 
 
-def cell_of(node: OnnxNode, order: str, d: int, functions: Sequence[Function]) -> Cell:
-    """Return the cell of one direction."""
-    w, r, b = node.var(1), node.var(2), node.maybe(3)
-    p = node.maybe(7) if order == LSTM else None
+def _cell_and_input(
+    node: OnnxNode, order: str, d: int, functions: Sequence[Function], x: Var
+) -> tuple[Cell, Var]:
+    w, r = node.var(1), node.var(2)
     size = r.shape[2] if isinstance(r.shape[2], int) else 0
-    biases = None
-    if b is not None:
-        half = len(order) * size
-        biases = b[d, :half], b[d, half:]
-    return Cell(
-        order, w[d], r[d], biases, functions, size,
+    cell = Cell(order, w[d], r[d], None, functions, size)
+    return with_options(node, cell, d), unify_weight_sizes(x, {2: w.shape[2]})
+
+
+def with_options(node: OnnxNode, cell: Cell, d: int) -> Cell:
+    """Return a cell with the biases, peepholes and attributes of a node."""
+    b, p = node.maybe(3), node.maybe(7) if cell.order == LSTM else None
+    half = len(cell.order) * cell.size
+    return replace(
+        cell,
+        biases=None if b is None else (b[d, :half], b[d, half:]),
         peepholes=None if p is None else p[d],
         clip=node.attr("clip") or 0.0,
         coupled=node.flag("input_forget"),
         reset_after=node.flag("linear_before_reset"),
-    )  # fmt: skip
+    )
 
 
 def _start(node: OnnxNode, at: int, d: int, x: Var, cell: Cell, batch_first: bool) -> Var:

@@ -1,0 +1,98 @@
+"""Files of packages, by Braces and by ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import braces as br
+from suites.case import Check, Excluded, attempt
+from suites.comparison import Imported, value_checks
+from suites.onnx_files import packages
+from suites.onnx_files.feeds import feeds_of
+
+BATCH = 2
+RELATIVE, OF_LARGEST = 1e-3, 1e-4
+HALF = 2e-3
+"""The tolerance of outputs in float16, relative to the largest."""
+
+
+def names() -> list[str]:
+    """The files."""
+    return list(packages.PACKAGE_OF)
+
+
+def run(name: str) -> Iterator[Check]:
+    """Compare one file with ONNX Runtime on random inputs."""
+    path = packages.get(name)
+    feed = feeds_of(name).make(BATCH)
+    names, wanted = session_results(path, feed)
+    yield from compare(path, names, feed, wanted)
+
+
+def compare(
+    path: Path, names: Sequence[str], feed: dict[str, np.ndarray], wanted: Sequence[Any]
+) -> Iterator[Check]:
+    """Compare the values of an imported file with the wanted ones.
+
+    Args:
+        path: The file.
+        names: The inputs of the model, in its order.
+        feed: The inputs by name.
+        wanted: The outputs.
+    """
+    made = list[Imported]()
+
+    def read() -> str:
+        program, values = br.from_onnx(path)
+        inputs = dict(zip(names, program.feeds, strict=True))
+        made.append(
+            Imported(program, values, {inputs[name]: array for name, array in feed.items()})
+        )
+        return ""
+
+    check = attempt("import", read)
+    if not made:
+        yield check
+        return
+    yield from value_checks(made[0], wanted, rtol=RELATIVE, atol=tolerance(wanted))
+
+
+def tolerance(wanted: Sequence[Any]) -> float:
+    """The absolute tolerance for outputs, relative to the largest number."""
+    floats = [array for array in map(np.asarray, wanted) if array.dtype.kind == "f"]
+    largest = max((np.nanmax(np.abs(x), initial=0.0) for x in floats), default=0.0)
+    half = any(array.dtype == np.float16 for array in floats)
+    return float(largest) * (HALF if half else OF_LARGEST)
+
+
+def session_results(
+    path: Path, feed: dict[str, np.ndarray], threads: int = 1
+) -> tuple[list[str], list[Any]]:
+    """Return the names of the inputs of a file, and its outputs by ONNX Runtime.
+
+    Dynamic quantization in ONNX Runtime depends on the number of threads: with one, the scale
+    is that of the whole array, as in the definition of the operators.
+
+    Raises:
+        Excluded: If ONNX Runtime fails.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 4
+    try:
+        session = onnxruntime.InferenceSession(path, options)
+        names = [entry.name for entry in session.get_inputs()]
+        return names, _flat(session.run(None, feed))
+    except Exception as error:
+        raise Excluded(f"ONNX Runtime: {error}") from error
+
+
+def _flat(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs, with the elements of a sequence as outputs of their own."""
+    parts = (output if isinstance(output, list) else [output] for output in outputs)
+    return [array for part in parts for array in part]
