@@ -50,10 +50,10 @@ class Imported:
     ) -> None:
         self.program, self.values, self.feed = program, dict(values), dict(feed)
 
-    def run(self, mode: str, fetch: Sequence[Any] = ()) -> list[Any]:
+    def run(self, mode: str, fetch: Sequence[Any] = (), *, seed: int = 0) -> list[Any]:
         """The values of the fetched variables, by default those of the program."""
         scope, executor = br.Scope(), br.Executor(mode=mode)
-        executor.init(self.program, scope, seed=0)
+        executor.init(self.program, scope, seed=seed)
         scope.update(self.values)
         fetches = list(fetch or self.program.fetches)
         return executor.run(self.program, scope, feed=self.feed, fetch=fetches)
@@ -61,6 +61,7 @@ class Imported:
     def reloaded(self) -> list[Any]:
         """The values of the model after `br.save_model` and `br.load_model`."""
         scope = br.Scope()
+        br.Executor().init(self.program, scope, seed=0)
         scope.update(self.values)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.brc"

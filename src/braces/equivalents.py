@@ -72,7 +72,7 @@ trunc         -           trunc                   trunc       -""",
     # functions of one array
     "number": """\
 abs           Abs         abs                     abs         abs
-conj          -           conj,_conj              -           conj
+conj          -           conj,_conj,_conj_physical  -        conj
 hard_sigmoid  -           hardsigmoid             -           -
 hard_swish    HardSwish   hardswish               hard_swish  -
 imag          -           imag                    -           imag

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 from torch.utils import _pytree as tree
@@ -63,16 +64,18 @@ class Comparison:
         torch.manual_seed(0)
         return self.call(*tensors)
 
-    @property
-    def is_random(self) -> bool:
-        """Whether the results are random, or uninitialized memory."""
+    def is_random(self, made: Imported) -> bool:
+        """Whether the results are random in both, or uninitialized memory."""
         calls = [
             node.target for node in self.exported.graph.nodes if node.op == "call_function"
         ]
-        names = [str(target).removeprefix("aten.").partition(".")[0] for target in calls]
+        if calls and str(calls[-1]).removeprefix("aten.").partition(".")[0] in UNINITIALIZED:
+            return True
         tags = {tag for target in calls for tag in getattr(target, "tags", ())}
-        uninitialized = bool(names) and names[-1] in UNINITIALIZED
-        return torch.Tag.nondeterministic_seeded in tags or uninitialized
+        if torch.Tag.nondeterministic_seeded not in tags:
+            return False
+        first, again = (made.run("compile", seed=seed) for seed in (0, 1))
+        return bool(differences(first, again))
 
     def imported(self) -> Imported:
         """The imported program."""
@@ -82,8 +85,11 @@ class Comparison:
 
     # ---- values ------------------------------------------------------------------------------
 
-    def values(self) -> Iterator[Check]:
-        """Compare the results; shapes and dtypes of random ones."""
+    def values(self, *, training: bool = False) -> Iterator[Check]:
+        """Compare the results; shapes and dtypes of random ones.
+
+        A model file has the program of inference, so in training it is not compared.
+        """
         made = list[Imported]()
 
         def read() -> str:
@@ -93,10 +99,16 @@ class Comparison:
         check = attempt("import", read)
         if not made:
             yield check
-        elif self.is_random:
+            return
+        random = list[bool]()
+        check = attempt("compiled", lambda: random.append(self.is_random(made[0])) or "")
+        if not random:
+            yield check
+        elif random[0]:
             yield attempt("compiled", lambda: kinds(made[0].run("compile"), self.wanted))
         elif made[0].program.fetches or self.wanted:
-            yield from value_checks(made[0], self.wanted, rtol=2e-4, atol=near(self.wanted))
+            checks = value_checks(made[0], self.wanted, rtol=2e-4, atol=near(self.wanted))
+            yield from (c for c in checks if not training or c.what != "file")
 
     # ---- gradients ---------------------------------------------------------------------------
 
@@ -110,11 +122,11 @@ class Comparison:
         for tensor in inputs:
             tensor.requires_grad_(tensor.is_floating_point() or tensor.is_complex())
         weights, wanted = self._wanted_gradients(inputs, [p for _, p in parameters])
-        if self.is_random:
-            raise Excluded("random results")
 
         def compare() -> str:
             made = self.imported()
+            if self.is_random(made):
+                raise Excluded("random results")
             names = [*made.program.feeds, *(name for name, _ in parameters)]
             chosen = [
                 name for name, grad in zip(names, wanted, strict=True) if grad is not None
@@ -191,7 +203,9 @@ def array(value: Any) -> Any:
     """A tensor or a number as an array."""
     tensor = torch.as_tensor(value).detach().resolve_conj().resolve_neg()
     dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
-    return (dense.float() if dense.dtype == torch.bfloat16 else dense).numpy()
+    if dense.dtype == torch.bfloat16:
+        return dense.float().numpy(force=True).astype(ml_dtypes.bfloat16)
+    return dense.numpy(force=True)
 
 
 def near(arrays: Sequence[Any]) -> float:

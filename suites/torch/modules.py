@@ -62,7 +62,8 @@ def module_and_comparison(case: str) -> tuple[Any, Comparison]:
 
 def values(case: str) -> Iterator[Check]:
     """Compare the values of a module."""
-    return module_and_comparison(case)[1].values()
+    module, comparison = module_and_comparison(case)
+    return comparison.values(training=module.training)
 
 
 def gradients(case: str) -> Iterator[Check]:

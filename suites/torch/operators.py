@@ -52,13 +52,20 @@ def names(differentiable: bool = False) -> tuple[str, ...]:
     return tuple(f"{name} {at}" for at in range(most) for name in counts if at < counts[name])
 
 
-def comparison(case: str) -> Comparison:
-    """The comparison of a sample, with the results as PyTorch's own gradient tests see them."""
+def comparison(case: str, *, gradient: bool = False) -> Comparison:
+    """The comparison of a sample: of its results as PyTorch's own gradient tests see them.
+
+    For gradients, inputs are as in those tests, too, such as symmetric matrices.
+    """
     name, _, at = case.rpartition(" ")
     entry, sample = entries()[name], samples(name)[int(at)]
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return sample.output_process_fn_grad(entry.op(*args, **kwargs))
+        if gradient:
+            made = entry.gradcheck_wrapper(entry.op, *args, **kwargs)
+        else:
+            made = entry.op(*args, **kwargs)
+        return sample.output_process_fn_grad(made)
 
     return Comparison(Call(function, ((sample.input, *sample.args), sample.kwargs)))
 
@@ -70,4 +77,4 @@ def values(case: str) -> Iterator[Check]:
 
 def gradients(case: str) -> Iterator[Check]:
     """Compare the gradients of a sample."""
-    return comparison(case).gradients()
+    return comparison(case, gradient=True).gradients()

@@ -411,7 +411,7 @@ def test_modules_of_other_floats_keep_them(name: str) -> None:
 def test_errors_name_the_module_in_which_something_stands() -> None:
     class Inner(nn.Module):
         def forward(self, x: Any) -> Any:
-            return nn.functional.embedding(x.long(), x, max_norm=1.0)
+            return x.to_sparse()
 
     module = nn.Sequential(nn.Sequential(nn.ReLU(), Inner()))
     with pytest.raises(br.ProgramError) as caught:
@@ -419,4 +419,16 @@ def test_errors_name_the_module_in_which_something_stands() -> None:
     told = str(caught.value)
     assert "in 0.1 (Inner) at" in told
     assert "test_torch_found.py:" in told
-    assert "Remove max_norm" in told
+    assert "Use dense tensors" in told
+
+
+def test_a_failure_of_torch_in_a_decomposition_is_told() -> None:
+    exported = torch.export.export(nn.Linear(2, 3), (draw(1, 2),))
+
+    def fails(table: Any) -> Any:
+        raise RuntimeError("no decomposition\nof sparse tensors")
+
+    exported.run_decompositions = fails
+    with pytest.raises(br.ProgramError, match="failed to decompose") as caught:
+        br.from_torch(exported)
+    assert "RuntimeError: no decomposition" in str(caught.value)

@@ -141,7 +141,17 @@ DIFFERENTIABLE: dict[str, Case] = {
         lambda x: (special.erfcx(x), special.log_ndtr(x), special.ndtri(special.ndtr(x))),
         (grid(-5, 12),),
     ),
-    "floats": (lambda x: (torch.ldexp(x, torch.tensor(3)), *torch.frexp(x)), (draw(9),)),
+    "floats": (
+        lambda x: (torch.ldexp(x, torch.tensor(3)), *torch.frexp(x),
+                   torch.nextafter(x, torch.zeros(()))),
+        (draw(9),),
+    ),
+    "rows of bounded norm": (
+        lambda table: torch.nn.functional.embedding(
+            torch.tensor([[0, 2], [2, 3]]), table.clone(), max_norm=1.0
+        ),
+        (draw(5, 3),),
+    ),
     "Fourier transforms of real numbers": (
         lambda x: (torch.fft.irfft(x), torch.fft.hfft(x, 6), torch.fft.irfft2(x),
                    torch.fft.ifft(x).abs(), torch.fft.hfftn(x)),
@@ -167,6 +177,10 @@ OTHERS: dict[str, Case] = {
         (grid(-1.2, 1.4), DEGREES),
     ),
     "histograms": (counted, (draw(40), draw(40).abs())),
+    "triangles by reflections": (
+        lambda x: (*torch.geqrf(x), *torch.geqrf(x.mT), *torch.geqrf(x.triu())),
+        (draw(2, 4, 3),),
+    ),
     "modes": (repeated, (draw(6, 7),)),
     "integers": (
         lambda x, y: (torch.gcd(x, y), torch.lcm(x, y), torch.triu_indices(3, 4, 1),

@@ -70,6 +70,6 @@ RULES: Mapping[str, Rule] = {
 LAYOUT = "Programs have no memory layout: use reshape and views of torch."
 REFUSED: Mapping[str, str] = {
     "set_": LAYOUT,
-    "embedding_renorm": "Remove max_norm: it modifies the weights in place.",
+    "_to_sparse": "Use dense tensors: arrays of programs are dense.",
 }
 """The advice for operators that will not be supported."""

@@ -10,8 +10,14 @@ import numpy as np
 from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers
-from braces.exchange.torch.rules.numeric.linalg import common_batch, no_errors
-from braces.extend import functions as ops
+from braces.exchange.torch.rules.numeric.linalg import (
+    common_batch,
+    mirrored,
+    no_errors,
+)
+from braces.exchange.torch.rules.tensor.control import scan
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
+from braces.extend import dims, functions as ops
 from braces.extend.building import Var, call, emit
 from braces.extend.constructs import custom_gradient
 from braces.extend.types import INT64, Size
@@ -41,7 +47,7 @@ def _triangular(a: Var, b: Var, **options: Any) -> Var:
 
 def cholesky(x: Var, upper: bool = False) -> Var:
     """The Cholesky factor."""
-    lower = ops.cholesky(x)
+    lower = ops.cholesky(mirrored(x, upper))
     return ops.matrix_transpose(lower) if upper else lower
 
 
@@ -179,6 +185,37 @@ def triangular_solve(
 # ---- Householder reflectors ------------------------------------------------------------------
 
 
+def reflectors(x: Var) -> tuple[Var, Var]:
+    """The reflections that make matrices upper triangular: their vectors below it, and scales.
+
+    A loop over the columns, as in LAPACK (geqrf).
+    """
+    rows, columns = x.shape[-2:]
+    count = emit("arange", stop=dims.call("min", rows, columns))
+    row = ops.expand_dims(emit("arange", stop=rows), axis=1)
+    column = emit("arange", stop=columns)
+
+    def step(a: Var, scales: Var, at: Var) -> list[Var]:
+        current = ops.sum(ops.where(ops.equal(column, at), a, 0.0), axis=-1, keepdims=True)
+        below = ops.where(row > at, current, 0.0)
+        first = ops.sum(ops.where(ops.equal(row, at), current, 0.0), axis=-2, keepdims=True)
+        rest = ops.sum(below * below, axis=-2, keepdims=True)
+        done, length = ops.equal(rest, 0), ops.sqrt(first * first + rest)
+        turned = ops.where(first < 0, length, -length)
+        scale = ops.where(done, 0.0, (turned - first) / ops.where(done, 1.0, turned))
+        v = below / ops.where(done, 1.0, first - turned)
+        whole = ops.where(ops.equal(row, at), 1.0, v)
+        other = a - scale * whole * ops.matmul(ops.matrix_transpose(whole), a)
+        corner = ops.where(row < at, current, ops.where(done, first, turned))
+        new = ops.where(row > at, v, corner)
+        a = ops.where(column > at, other, ops.where(ops.equal(column, at), new, a))
+        return [a, ops.where(ops.equal(count, at), scale[..., 0], scales)]
+
+    zeros = fill_shape((*x.shape[:-2], *count.shape), 0, dtype=x.dtype)
+    packed, scales = scan(step, [x, zeros], [count])
+    return packed, scales
+
+
 def _reflectors(packed: Var, scales: Var) -> tuple[Var, Var]:
     """Return vectors `v` and triangles `t`: the product of all reflections is `1 - v t v'`."""
     count = scales.shape[-1]
@@ -220,7 +257,7 @@ def pseudoinverse(
 ) -> Var:
     """The pseudoinverse; singular values up to the tolerance count as zero."""
     if hermitian:
-        x = (x + ops.matrix_transpose(x)) / 2.0
+        x = mirrored(x)
 
     @custom_gradient
     def inverse(x: Var) -> tuple[Var, Callable[[Var], Var]]:
@@ -255,22 +292,12 @@ def _pseudoinverse_gradient(x: Var, p: Var, grad: Var) -> Var:
     return right - x @ (p @ right) + left - (left @ p) @ x - t @ grad @ t
 
 
-def least_squares(
-    a: Var, b: Var, rcond: float | None = None, *, driver: str | None = None
-) -> tuple[Var, None, None, None]:
-    """The solution of least norm of a linear least-squares problem."""
-    vector = b.ndim == a.ndim - 1
-    right = ops.expand_dims(b, axis=-1) if vector else b
-    solution = ops.matmul(pseudoinverse(a), right)
-    return ops.squeeze(solution, axis=-1) if vector else solution, None, None, None
-
-
 FACTORED: Mapping[str, Callable[..., Any]] = {
     "cholesky": cholesky,
     "cholesky_inverse": cholesky_inverse,
     "cholesky_solve": cholesky_solve,
+    "geqrf": reflectors,
     "linalg_householder_product": householder_product,
-    "linalg_lstsq": least_squares,
     "linalg_lu": lu,
     "linalg_lu_factor_ex": lu_factor,
     "linalg_lu_solve": lu_solve,

@@ -32,7 +32,7 @@ def flatten_all(x: Var) -> Var:
 
 
 def outer_edges(x: Var, bounds: Range | None, margin: float) -> tuple[Any, Any]:
-    """Return the first and last edge: bounds ones, or the extremes of the numbers."""
+    """Return the first and last edge: given ones, or the extremes of the numbers."""
     if bounds is not None or x.shape == (0,):
         low, high = bounds or (0.0, 1.0)
         wide = margin if low == high else 0.0
@@ -66,7 +66,7 @@ def histogram(
 def histogram_in(
     x: Var, edges: Var, *, weight: Var | None = None, density: bool = False
 ) -> tuple[Var, Var]:
-    """The number or weight of the elements between bounds edges, and the edges."""
+    """The number or weight of the elements between given edges, and the edges."""
     points = ops.expand_dims(flatten_all(x), axis=1)
     weights = None if weight is None else flatten_all(weight)
     return points_between(points, [edges], weight=weights, density=density), edges
@@ -194,7 +194,7 @@ def segment_reduce(
 
 
 def _segment_ends(lengths: Var | None) -> Var:
-    """Return the bounds of segments of bounds lengths: 0, and the ends."""
+    """Return the bounds of segments of given lengths: 0, and the ends."""
     assert lengths is not None
     ends = ops.cumsum(cast_to_dtype(lengths, INT64), axis=-1)
     return ops.pad(ends, [*[(0, 0)] * (ends.ndim - 1), (1, 0)])

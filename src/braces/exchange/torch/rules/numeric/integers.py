@@ -12,6 +12,7 @@ from braces.exchange.torch.rules.tensor.arithmetic import as_variable, promoted_
 from braces.exchange.torch.rules.tensor.control import while_loop
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.constructs import custom_gradient
 from braces.extend.types import INT32, DType, dtype_of
 
 
@@ -50,18 +51,22 @@ def _bits(x: Var) -> tuple[Var, DType]:
 
 
 def next_after(x: Any, y: Any) -> Var:
-    """The next float towards another one."""
+    """The next float towards another one; its gradient is that of the float."""
     dtype = promoted_dtype(x, y)
     x, y = (as_variable(v, dtype) for v in (x, y))
-    x, y = x + ops.zeros_like(y), y + ops.zeros_like(x)
+    return _next_after(x + ops.zeros_like(y), ops.stop_gradient(y + ops.zeros_like(x)))
+
+
+@custom_gradient
+def _next_after(x: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
     bits, whole = _bits(x)
     unit = np.asarray(1, whole)
     stepped = ops.where(ops.equal(y > x, x > 0), bits + unit, bits - unit)
     least = ops.where(y > 0, unit, np.asarray(np.iinfo(whole).min + 1, whole))
     chosen = cast_to_dtype(ops.where(ops.equal(x, 0), least, stepped), whole)
-    moved = ops.bitcast(chosen, dtype=dtype)
     known = ops.logical_or(ops.isnan(x), ops.isnan(y))
-    return ops.where(known, x + y, ops.where(ops.equal(x, y), y, moved))
+    value = ops.where(ops.equal(x, y), y, ops.bitcast(chosen, dtype=x.dtype))
+    return ops.where(known, x + y, value), lambda grad: (grad, ops.zeros_like(grad))
 
 
 def split_float(x: Var) -> tuple[Var, Var]:

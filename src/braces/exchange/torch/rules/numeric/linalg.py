@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.exchange.common.rules.reshape_slice_pad import is_one
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.extend import functions as ops
 from braces.extend.building import Var
 from braces.extend.types import INT32, Size
@@ -17,7 +18,7 @@ from braces.extend.types import INT32, Size
 
 def no_errors(matrices: Var) -> Var:
     """Return torch's error codes of success: a zero for each matrix."""
-    return ops.zeros_like(matrices[..., 0, 0], dtype=INT32)
+    return fill_shape(matrices.shape[:-2], 0, dtype=INT32)
 
 
 def common_batch(a: Var, b: Var) -> tuple[Var, Var]:
@@ -33,9 +34,17 @@ def _in_batch(x: Var, batch: list[Size]) -> Var:
     return x if x.shape == shape else ops.broadcast_to(x, shape)
 
 
+def mirrored(x: Var, upper: bool = False) -> Var:
+    """Return the symmetric matrices of a triangle; the gradient passes through, as in torch."""
+    x_t = ops.matrix_transpose(x)
+    half, other = (ops.triu(x), ops.tril(x_t, k=-1)) if upper else (
+        ops.tril(x), ops.triu(x_t, k=1))  # fmt: skip
+    return x + ops.stop_gradient(half + other - x)
+
+
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
     """The Cholesky factor, and error codes."""
-    lower = ops.cholesky(x)
+    lower = ops.cholesky(mirrored(x, upper))
     return ops.matrix_transpose(lower) if upper else lower, no_errors(x)
 
 
@@ -56,7 +65,7 @@ def solve(
     a: Var, b: Var, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Var, None, None, Var]:
     """The solution of a linear system; from the right by transposes."""
-    if b.ndim == a.ndim - 1:
+    if b.ndim == 1 or b.shape == a.shape[:-1]:
         solution = ops.solve(a, ops.expand_dims(b, axis=-1))
         return ops.squeeze(solution, axis=-1), None, None, no_errors(a)
     if left:
@@ -88,6 +97,7 @@ def qr(x: Var, mode: str = "reduced") -> tuple[Var | None, Var]:
 
 def eigh(x: Var, triangle: str = "L", vectors: bool = True) -> tuple[Var, Var | None]:
     """Eigenvalues of symmetric matrices, with optional eigenvectors."""
+    x = mirrored(x, triangle.upper() == "U")
     return ops.eigh(x) if vectors else (ops.eigvalsh(x), None)
 
 

@@ -30,7 +30,7 @@ def orthogonal(first: First, following: Next, *, shifted: bool = False) -> Calla
         x = x * 2.0 - 1.0 if shifted else x
         degree = cast_to_dtype(n, INT64)
         x, degree = x + ops.zeros_like(n), degree + ops.zeros_like(x, dtype=INT64)
-        return _by_recurrence(x, degree, first, following)
+        return x if 0 in x.shape else _by_recurrence(x, degree, first, following)
 
     return rule
 

@@ -176,6 +176,14 @@ def scaled_complement(x: Var) -> Var:
     return _scaled_complement(as_float(x))
 
 
+def log_normal_distribution(x: Var) -> Var:
+    """The logarithm of the distribution function of the standard normal distribution."""
+    x = as_float(x)
+    low, high = ops.minimum(x, -1.0), ops.maximum(x, -1.0)
+    tail = ops.log(scaled_complement(low * -sqrt(0.5)) * 0.5) - low * low * 0.5
+    return ops.where(x < -1.0, tail, ops.log1p(ops.erfc(high * sqrt(0.5)) * -0.5))
+
+
 @custom_gradient
 def _quantile(p: Var) -> tuple[Var, Callable[[Var], Var]]:
     tail, inner = float(np.exp(-2.0)), p - 0.5
@@ -205,6 +213,7 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "special_bessel_y0": bessel_y0,
     "special_bessel_y1": bessel_y1,
     "special_erfcx": scaled_complement,
+    "special_log_ndtr": log_normal_distribution,
     "special_modified_bessel_i0": bessel_i0,
     "special_modified_bessel_i1": bessel_i1,
     "special_modified_bessel_k0": bessel_k0,

@@ -62,8 +62,9 @@ def scan(
         for memory, value in zip(memories, results, strict=False):
             memory.update(cast_to_dtype(value, memory.dtype))
         collected = [ops.identity(row) for row in results[len(memories) :]]
-        net.add_output(*collected)
-    stacked = rnn()
+        if collected:
+            net.add_output(*collected)
+    stacked = rnn() if collected else ()
     ends = [rnn.final(memory) for memory in memories]
     return [*ends, *([stacked] if len(collected) == 1 else stacked or ())]
 

@@ -11,13 +11,19 @@ from typing import Any
 import numpy as np
 
 from braces.errors import ProgramError
-from braces.exchange.common.rules.along_axis import gather_along, scatter_along, scatter_nd
+from braces.exchange.common.rules.along_axis import (
+    gather_along,
+    norm,
+    scatter_along,
+    scatter_nd,
+)
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.nonzero_unique import mask_indices, mask_ranks
 from braces.extend import dims, functions as ops
 from braces.extend.building import Var
+from braces.extend.constructs import custom_gradient
 from braces.extend.types import BOOL, INT64, Shape, Size, is_float, is_integer
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -200,6 +206,21 @@ def embedding(
     return ops.where(padded, ops.stop_gradient(rows), rows)
 
 
+def embedding_renorm(table: Var, ids: Var, most: float, p: float = 2.0) -> Var:
+    """A table whose used rows are scaled down to a norm; the gradient passes through."""
+    flat = cast_to_dtype(ops.reshape(ids, (dims.product(ids.shape),)), INT64)
+    zeros = fill_shape((table.shape[0],), 0, dtype=INT64)
+    used = ops.scatter_add(zeros, flat, ops.ones_like(flat), axis=0) > 0
+
+    @custom_gradient
+    def scaled(table: Var) -> tuple[Var, Callable[[Var], Var]]:
+        norms = norm(table, p, 1)
+        factors = ops.where(used & (norms > most), most / (norms + 1e-7), 1.0)
+        return table * ops.expand_dims(factors, axis=1), lambda grad: grad
+
+    return scaled(table)
+
+
 def _scaled_by_counts(table: Var, ids: Var) -> Var:
     """Rows of a table, with gradients divided by the number of occurrences."""
     rows = ops.take(table, ids, axis=0)
@@ -248,6 +269,7 @@ def put(x: Var, at: Var, source: Var, accumulate: bool = False) -> Var:
 
 INDEXING: Mapping[str, Callable[..., Any]] = {
     "embedding": embedding,
+    "embedding_renorm": embedding_renorm,
     "gather": gather,
     "index": index,
     "index_add": index_add,
