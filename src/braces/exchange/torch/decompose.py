@@ -30,7 +30,7 @@ def decompose(exported: Any) -> Any:
         nodes = list(_calls(functional.graph_module))
         hidden_writers = {target_of(node) for node in nodes if _has_hidden_writes(node)}
         if not hidden_writers and all(rule_of(target_of(node)) for node in nodes):
-            return functional
+            return _passing_gradients(functional)
         export_class = next(
             k for k in type(exported).__mro__ if k.__name__ == "ExportedProgram"
         )
@@ -39,7 +39,7 @@ def decompose(exported: Any) -> Any:
             name = str(operator).removeprefix("aten.")
             if rule_of(name) and name not in hidden_writers:
                 table.pop(operator)
-        return _decomposed(exported, table)
+        return _passing_gradients(_decomposed(exported, table))
 
 
 def _decomposed(exported: Any, table: Any) -> Any:
@@ -57,6 +57,20 @@ def _decomposed(exported: Any, table: Any) -> Any:
             given=text,
             fix="Check that exported.run_decompositions() works.",
         ) from error
+
+
+def _passing_gradients(functional: Any) -> Any:
+    """Let the gradient pass writes into a detached table, which autograd does not see."""
+    for node in _calls(functional.graph_module):
+        if target_of(node) == "embedding_renorm.default":
+            table = node.args[0]
+            if (
+                is_torch(table, "Node")
+                and table.op == "call_function"
+                and (target_of(table) == "detach.default")
+            ):
+                node.replace_input_with(table, table.args[0])
+    return functional
 
 
 @contextmanager

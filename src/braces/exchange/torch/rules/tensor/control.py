@@ -64,9 +64,9 @@ def scan(
         collected = [ops.identity(row) for row in results[len(memories) :]]
         if collected:
             net.add_output(*collected)
-    stacked = rnn() if collected else ()
+    stacked = rnn() if collected else None
     ends = [rnn.final(memory) for memory in memories]
-    return [*ends, *([stacked] if len(collected) == 1 else stacked or ())]
+    return [*ends, *([stacked] if isinstance(stacked, Var) else stacked or ())]
 
 
 def map_slices(body: Graph, xs: Sequence[Var], captures: Sequence[Any] = ()) -> list[Var]:
