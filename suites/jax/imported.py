@@ -116,12 +116,14 @@ class Session:
 
     Attributes:
         control: Whether JAX evaluates the traced functions in place of Braces.
+        eager: Whether operations that are compared with NumPy are imported as well.
         checks: The checks so far.
         imports: The number of imported functions.
         reloaded: Whether a program has run from its text; one for each test does.
     """
 
     control: bool = False
+    eager: bool = False
     checks: list[Check] = field(default_factory=list[Check])
     imports: int = 0
     reloaded: bool = False

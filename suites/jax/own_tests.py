@@ -6,7 +6,6 @@ A case is a test of `unittest` in a checkout of JAX, whose path the user gives i
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 import unittest
@@ -74,7 +73,6 @@ def _classes(file: str) -> list[type[unittest.TestCase]]:
             module = importlib.import_module(name)
     finally:
         sys.argv = arguments
-    logging.disable(logging.WARNING)
     br.Executor().run(br.Program(), br.Scope())  # sets options of JAX, which its tests compare
     found = [
         value
@@ -100,16 +98,19 @@ def run(name: str) -> Iterator[Check]:
     file, cls, method = name.split(".")
     (case,) = _classes(f"{file}.{cls}")
     test = partial(case, method)
-    session = replaced.start(control=False)
-    with replacing():
-        error = _error(test)
-    if error is None and not session.imports:
+    for eager in (False, True):
+        session = replaced.start(control=False, eager=eager)
+        with replacing():
+            error = _error(test)
+        if error is not None or session.imports:
+            break
+    else:
         raise Excluded("no function is compiled or differentiated")
     good = {Verdict.EQUAL, Verdict.EXCLUDED}
     if error is None and all(check.verdict in good for check in session.checks):
         yield from session.checks
         return
-    _exclude_special(test)
+    _exclude_special(test, eager)
     yield from session.checks
     if error is not None and not _is_explained(session.checks):
         yield Check("assertion", Verdict.DIFFERS, brief(error, 300))
@@ -120,12 +121,12 @@ def _is_explained(checks: list[Check]) -> bool:
     return any(check.verdict in (Verdict.DIFFERS, Verdict.FAILED) for check in checks)
 
 
-def _exclude_special(test: Callable[[], unittest.TestCase]) -> None:
+def _exclude_special(test: Callable[[], unittest.TestCase], eager: bool) -> None:
     """Raise `Excluded` if a test fails by itself, or if it tests how JAX traces functions."""
     error = _error(test)
     if error is not None:
         raise Excluded(f"fails in JAX: {error}")
-    replaced.start(control=True)
+    replaced.start(control=True, eager=eager)
     with replacing():
         error = _error(test)
     if error is not None:

@@ -26,10 +26,15 @@ active = False
 """Whether functions are replaced."""
 
 
-def start(control: bool) -> Session:
-    """Start a session, and return it."""
+def start(control: bool, eager: bool = False) -> Session:
+    """Start a session, and return it.
+
+    Args:
+        control: Whether JAX evaluates the traced functions.
+        eager: Whether operations that a test compares with NumPy are imported as well.
+    """
     global session
-    session = Session(control)
+    session = Session(control, eager)
     return session
 
 
@@ -225,6 +230,28 @@ def check_grads(
         imported(functools.partial(jax.jvp, f), (tuple(args), tuple(args)), {})
 
 
+def compare_with_numpy(
+    real: Any,
+    case: Any,
+    reference: Any,
+    operation: Any,
+    arguments: Any,
+    *args: Any,
+    **options: Any,
+) -> None:
+    """Compare an operation with NumPy, as an imported program if the session is eager."""
+
+    def imported_operation(*given: Any) -> Any:
+        try:
+            jax.eval_shape(operation, *given)
+        except Exception:  # it needs concrete values
+            return operation(*given)
+        return imported(operation, given, {})
+
+    chosen = imported_operation if session.eager else operation
+    real(case, reference, chosen, arguments, *args, **options)
+
+
 REPLACED = {
     "jit": jit, "vmap": transformed, "jvp": pushforward, "vjp": pullback,
     "grad": grad, "value_and_grad": grad,
@@ -248,10 +275,13 @@ def replaced_functions(folder: str) -> Iterator[None]:
 
     check = functools.wraps(jtu.check_grads)(functools.partial(check_grads, jtu.check_grads))
     made = {name: for_tests(getattr(api, name), by) for name, by in REPLACED.items()}
+    real = jtu.JaxTestCase._CheckAgainstNumpy
     with ExitStack() as stack:
         for module in (jtu, jax.test_util, public_test_util):
             stack.enter_context(mock.patch.object(module, "check_grads", check))
         for module in (jax, api):
             stack.enter_context(mock.patch.multiple(module, **made))
+        compare = functools.partialmethod(functools.partial(compare_with_numpy, real))
+        stack.enter_context(mock.patch.object(jtu.JaxTestCase, "_CheckAgainstNumpy", compare))
         stack.enter_context(mock.patch.object(sys.modules[__name__], "active", True))
         yield
