@@ -22,7 +22,7 @@ from braces.dims import (
     substitute,
 )
 from braces.dtypes import TensorType, Type
-from braces.errors import ShapeError
+from braces.errors import DTypeError, ShapeError
 from braces.ir.records import Attr
 from braces.ir.walk import dimensions
 from braces.lazy import jax
@@ -101,7 +101,13 @@ class JaxTypeConverter:
         return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
 
     def type(self, struct: Any) -> TensorType:
-        """Return the type of a JAX array or abstract array."""
+        """Return the type of a JAX array or abstract array.
+
+        Raises:
+            DTypeError: If the dtype is one that a library defines for itself.
+        """
+        if not isinstance(struct.dtype, np.dtype | type):
+            raise DTypeError(f"unsupported dtype {struct.dtype} of JAX.")
         return TensorType(np.dtype(struct.dtype), self.shape(struct.shape))
 
     def shape(self, sizes: Iterable[Any]) -> Shape:

@@ -61,8 +61,6 @@ REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
     **dict.fromkeys(("cholesky_update", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
-    **dict.fromkeys(("tridiagonal_solve",), FACTORED),
-    "eig": "decomposition with complex results",
     **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),

@@ -52,6 +52,7 @@ from braces.ops.linalg import (
     cholesky,
     determinant,
     diagonal,
+    eig,
     eigh_svd,
     einsum,
     matmul,

@@ -52,6 +52,27 @@ def factors(a: Any) -> Any:
     return packed, pivots, permutation
 
 
+def general(a: Any) -> Any:
+    """A function of left and right eigenvectors that does not depend on their phases."""
+    options = {"compute_left_eigenvectors": True, "compute_right_eigenvectors": True}
+    values, left, right = lax.linalg.eig(a, enable_eigvec_derivs=True, **options)
+    return values, jnp.abs(left) ** 2, jnp.abs(right) ** 2
+
+
+def tridiagonal(lower: Any, middle: Any, upper: Any, b: Any) -> Any:
+    mask = jnp.arange(4)
+    below, above = jnp.where(mask > 0, lower, 0), jnp.where(mask < 3, upper, 0)
+    return lax.linalg.tridiagonal_solve(below, middle, above, b)
+
+
+def applied(x: Any) -> Any:
+    return jnp.asarray(x).at[np.array([0, 2, 2])].apply(jnp.sin)
+
+
+def no_space(x: Any, y: Any) -> Any:
+    return lax.conv_general_dilated(x, y, (), "VALID")
+
+
 def triangular(a: Any, b: Any) -> Any:
     options = {"left_side": True, "lower": True, "transpose_a": True}
     return [lax.linalg.triangular_solve(a, b, conjugate_a=c, **options) for c in (True, False)]
@@ -102,6 +123,9 @@ CASES: dict[str, tuple[Any, ...]] = {
     "lu": (factors, SQUARE),
     "solve": (jnp.linalg.solve, SQUARE, COLUMN),
     "inverse": (jnp.linalg.inv, SQUARE),
+    "any eigenvalues": (jnp.linalg.eigvals, SQUARE),
+    "any eigenvectors": (general, SQUARE.real),
+    "tridiagonal": (tridiagonal, normal(4), normal(4) + 3, normal(4), normal(4, 2)),
     "determinant": (jnp.linalg.det, SQUARE),
     "triangular": (triangular, SQUARE, COLUMN),
     "complex maximum": (lambda z: (lax.max(z, z[::-1]), lax.min(z, z[::-1])), Z),
@@ -111,6 +135,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "padded complex": (lambda z: lax.pad(z, np.complex64(2 - 1j), ((1, 0, 1), (-1, 2, 0))), Z),
     "accumulated complex": (lambda z: (lax.cummax(z, 1), lax.cummin(z, 0, reverse=True)), Z),
     "sorted complex": (lambda z: (jnp.sort(z, 1), lax.sort((z, z.real), num_keys=1)), Z),
+    "applied": (applied, normal(5)),
+    "no spatial axes": (no_space, normal(2, 3), normal(4, 3)),
     "fold": (fold, normal(4, 3), normal(4, 3)),
     "int8": (lambda x: product(x, x, np.int32), np.full((3, 3), 100, "i1")),
     "float16": (lambda x: product(x, x, np.float32), np.full((3, 3), 300, "f2")),
@@ -161,7 +187,7 @@ def test_values_are_those_of_jax(name: str, mode: str) -> None:
 def test_gradients_are_those_of_jax(name: str) -> None:
     function, *given = CASES[name]
     results = flat(function)(*given)
-    if name == "bfloat16 neighbour" or not any(map(is_float, results)):
+    if name in ("bfloat16 neighbour", "applied") or not any(map(is_float, results)):
         pytest.skip("JAX has no gradient")
     prog, _ = br.from_jax(flat(function), *given)
     by = [at for at, x in enumerate(given) if is_float(x)]

@@ -69,6 +69,7 @@ EXCEPTIONS = {
     "digamma": POLYNOMIAL,
     "digamma.jvp": POLYNOMIAL,
     "digamma.vjp": POLYNOMIAL,
+    "eig": CALLED,
     "eigh": CALLED,
     "eigvalsh": CALLED,
     "erfc": POLYNOMIAL,

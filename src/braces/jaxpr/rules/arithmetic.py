@@ -194,10 +194,11 @@ def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
 
 def reduction(op_type: str, e: Equation, x: Value) -> Var:
     """A reduction over axes, in JAX's dtype; a maximum of no elements is the least number."""
-    extreme, sizes = _extreme_of_nothing(op_type, e.dtype), e.lift(x).shape
-    if extreme is not None and any(sizes[axis] == 0 for axis in e.params["axes"]):
+    var, axes = e.lift(x), tuple[int, ...](e.params["axes"])
+    extreme = _extreme_of_nothing(op_type, e.dtype)
+    if extreme is not None and any(var.shape[axis] == 0 for axis in axes):
         return emit("full", shape=e.shape, value=extreme, dtype=e.dtype)
-    reduced = emit(op_type, e.lift(x), axis=tuple(e.params["axes"]))
+    reduced = emit(op_type, var, axis=axes)
     return in_dtype(reduced, e.dtype)
 
 

@@ -95,7 +95,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if 0 in e.shape:
         return _empty(e, x, weight)
-    if rank not in LAYOUTS:
+    if rank > max(LAYOUTS):
         e.refuse(f"{rank} spatial axes")
     left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
     right = _in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
@@ -103,16 +103,22 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
         left, groups = _batches_as_groups(left, batches), batches
+    stride, dilation = (tuple(e.params[n]) for n in ("window_strides", "rhs_dilation"))
+    if not rank:  # a product of matrices, as a convolution over one axis of size 1
+        left, right = (reshape_to(array, (*array.shape, 1)) for array in (left, right))
+        rank, stride, dilation = 1, (1,), (1,)
     output = emit(
         f"conv{rank}d",
         left,
         right,
-        stride=tuple(e.params["window_strides"]),
-        dilation=tuple(e.params["rhs_dilation"]),
+        stride=stride,
+        dilation=dilation,
         padding="valid",
         groups=groups,
         layout=LAYOUTS[rank],
     )
+    if len(numbers.out_spec) < output.ndim:
+        output = reshape_to(output, output.shape[:-1])
     return in_dtype(_in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.lazy import extend, jax, jnp
+
+_jax: Any = jax
+_np: Any = jnp
 
 GATHERED = ("offset_dims", "collapsed_slice_dims", "start_index_map")
 SCATTERED = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
@@ -64,11 +68,37 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
     return emit("lax_scatter", *values, **attrs, reduction=reduction, mode=mode)
 
 
-def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
-    """A scatter that overwrites."""
+def scatter_overwrite(
+    e: Equation, x: Value, indices: Value, updates: Value
+) -> Value | list[Value]:
+    """A scatter that overwrites, or applies a function to the elements at the indices."""
     if e.params["update_jaxpr"] is not None:
-        e.refuse("custom update function")
+        return _apply_at(e, x, indices, updates)
     return scatter("set", e, x, indices, updates)
+
+
+def _apply_at(e: Equation, x: Value, indices: Value, updates: Value) -> list[Value]:
+    """Apply a function to elements, as often as their indices occur."""
+    closed = cast("Any", extend).ClosedJaxpr(
+        e.params["update_jaxpr"], e.params["update_consts"]
+    )
+    update = _jax.vmap(cast("Any", extend).jaxpr_as_fun(closed))
+    names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+    options = {name: e.params[name] for name in names}
+
+    def apply_repeatedly(x: Any, indices: Any, updates: Any) -> Any:
+        once = _np.ones(updates.shape, np.int32)
+        none = _np.zeros(x.shape, np.int32)
+        counts = _jax.lax.scatter_add(none, indices, once, **options)
+
+        def step(at: Any, so_far: Any) -> Any:
+            flat = so_far.reshape(-1)
+            (updated,) = update(flat, _np.zeros_like(flat))
+            return _np.where(at < counts, updated.reshape(x.shape), so_far)
+
+        return _jax.lax.fori_loop(0, counts.max(initial=0), step, x)
+
+    return e.written(apply_repeatedly, x, indices, updates)
 
 
 def scatter_mul(e: Equation, x: Value, indices: Value, updates: Value) -> Var:

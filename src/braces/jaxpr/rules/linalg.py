@@ -15,6 +15,7 @@ from braces.jaxpr.core.custom_derivatives import (
     attach_jax_gradient,
     enclosing_results,
     has_custom_gradient,
+    with_jax_derivative,
 )
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
@@ -74,6 +75,24 @@ def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
     symmetric = _symmetrize(e.lift(x), e.params["lower"])
     outputs = apply("eigh", {"x": (symmetric,)})
     return outputs["eigenvectors"][0], outputs["eigenvalues"][0]
+
+
+def eig(e: Equation, x: Value) -> list[Var]:
+    """Eigenvalues, with optional left and right eigenvectors."""
+    sides = [
+        left
+        for left, name in ((True, "left"), (False, "right"))
+        if e.params[f"compute_{name}_eigenvectors"]
+    ]
+    runs = [apply("eig", {"x": (e.lift(x),)}, {"left": left}) for left in sides or [False]]
+    vectors = [run["eigenvectors"][0] for run in runs] if sides else []
+    return [runs[0]["eigenvalues"][0], *vectors]
+
+
+def tridiagonal_solve(e: Equation, *values: Value) -> Var:
+    """The solution of a tridiagonal system."""
+    _refuse_options(e, "perturb_singular")
+    return emit("tridiagonal_solve", *map(e.lift, values))
 
 
 def svd(e: Equation, x: Value) -> list[Var]:
@@ -195,6 +214,7 @@ def transform(e: Equation, x: Value) -> Var:
 LINEAR_ALGEBRA: Mapping[str, Rule] = {
     "cholesky": cholesky,
     "custom_linear_solve": custom_linear_solve,
+    "eig": with_jax_derivative(eig, lambda _: True),
     "eigh": eigh,
     "fft": transform,
     "lu": lu,
@@ -203,4 +223,5 @@ LINEAR_ALGEBRA: Mapping[str, Rule] = {
     "svd": svd,
     "symmetric_product": symmetric_product,
     "triangular_solve": triangular_solve,
+    "tridiagonal_solve": tridiagonal_solve,
 }

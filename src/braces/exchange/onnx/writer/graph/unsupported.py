@@ -12,6 +12,7 @@ MISSING: Mapping[str, str] = {
     **dict.fromkeys(("complex", "conj", "fft", "imag", "real"), COMPLEX),
     **dict.fromkeys(("eig", "eigh", "schur", "svd"), ITERATED),
     "random_gamma": DRAWN,
+    "tridiagonal_solve": "ONNX has no solver of linear equations",
 }
 """The reason for a primitive that cannot be expressed in ONNX."""
 
