@@ -62,9 +62,8 @@ def from_jax(
     numbers is two words, `u32[2]`, and a random draw is one operator with the bits of JAX.
 
     Not supported are callbacks to Python, mutable arrays, collectives over several devices,
-    kernels for one platform, random bits of generators other than threefry, LAPACK routines
-    without an operator (eigenvalues of matrices that are not symmetric, Schur form), complex
-    matrices, Bessel functions, and incomplete gamma and beta functions.
+    kernels for one platform, random bits of generators other than threefry, and LAPACK routines
+    without an operator (Schur and Hessenberg forms).
     `docs/tables/jax_functions.md` lists the public functions of JAX that meet one of these.
 
     Args:
