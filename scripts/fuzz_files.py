@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
@@ -191,16 +192,28 @@ def run_case(
     mutation = rng.choice(mutations)
     damaged = mutation(rng, data)
     path.write_bytes(damaged)
+    observe(number, kind, mutation.__name__, partial(load, path), limit_s, outcome)
+
+
+def observe(
+    number: int,
+    kind: str,
+    how: str,
+    use: Callable[[], None],
+    limit_s: float,
+    outcome: Outcome,
+) -> None:
+    """Run one case, and add its result."""
     start, said = time.process_time(), "loaded"
     try:
         with watched(limit_s):
-            load(path)
+            use()
     except br.BracesError as error:
         said = "refused"
         outcome.refusals[getattr(error, "code", type(error).__name__)] += 1
     except (Exception, TooLongError, ForbiddenError) as error:
         said = "found"
-        _note(outcome, number, f"{kind}, {mutation.__name__}", error)
+        _note(outcome, number, f"{kind}, {how}", error)
     outcome.counts[f"{kind} {said}"] += 1
     outcome.slowest = max(outcome.slowest, (time.process_time() - start, number))
 
@@ -302,9 +315,14 @@ def fuzz(first: int, count: int, seed: int, limit_s: float) -> Outcome:
     return outcome
 
 
+def stop_late_cases() -> None:
+    """Raise an error in a case that exceeds its time limit."""
+    signal.signal(signal.SIGPROF, _stop)
+
+
 def limit_memory() -> None:
     """Monitor the process from now on, and limit its memory."""
-    signal.signal(signal.SIGPROF, _stop)
+    stop_late_cases()
     sys.addaudithook(_watch)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY

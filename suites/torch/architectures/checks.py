@@ -131,18 +131,22 @@ class Step:
 
 def braces_step(program: br.Program, values: Any, feed: Any) -> Step:
     """The step of an imported training program."""
-    names = [name for name in values if _is_trained(program, name)]
+    trained = [name for name in values if _is_trained(program, name)]
     with program:
         loss = program.var(program.fetches[0])
-        gradients = br.gradients(loss, [program.var(name) for name in names])
+        gradients = dict(
+            zip(trained, br.gradients(loss, [program.var(n) for n in trained]), strict=True)
+        )
         br.optimizer.adam(RATE).minimize(loss)
     scope, executor = br.Scope(), br.Executor()
     executor.init(program, scope, seed=0)
     scope.update(values)
-    found = executor.run(program, scope, feed=feed, fetch=[loss, *gradients])
+    used = {name: grad for name, grad in gradients.items() if grad is not None}
+    arrays = executor.run(program, scope, feed=feed, fetch=[loss, *used.values()])
     after = {name: np.asarray(scope.var(name).value) for name in values}
-    arrays = [np.asarray(array) for array in found]
-    return Step(arrays[0], dict(zip(names, arrays[1:], strict=True)), after)
+    made = {name: np.zeros_like(values[name]) for name in trained}
+    made |= dict(zip(used, map(np.asarray, arrays[1:]), strict=True))
+    return Step(np.asarray(arrays[0]), made, after)
 
 
 def _is_trained(program: br.Program, name: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from braces.errors import BracesError, ProgramError
@@ -58,16 +58,38 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
             f"expected a torch.export.ExportedProgram, got {exported!r:.80}.",
             fix="Call br.from_torch(torch.export.export(module, args)).",
         )
-    functional = decompose(exported)
+    with _reporting_invalid("PyTorch cannot decompose the exported program"):
+        functional = decompose(exported)
     program = Program()
     reader = TorchReader(program)
-    with program:
-        inputs = _declare(reader, functional)
-        with suppress(MissingValue):  # unsupported nodes are reported below
-            _fetch_outputs(reader, functional, reader.run(functional.graph_module, inputs))
+    with _reporting_invalid("invalid exported program"):
+        _build_program(reader, functional)
     if reader.problems:
         raise unsupported_error(reader.problems, "The exported program")
     return program, reader.values
+
+
+def _build_program(reader: TorchReader, exported: Any) -> None:
+    """Build the program of an export."""
+    with reader.program:
+        inputs = _declare(reader, exported)
+        with suppress(MissingValue):  # unsupported nodes are reported elsewhere
+            _fetch_outputs(reader, exported, reader.run(exported.graph_module, inputs))
+
+
+@contextmanager
+def _reporting_invalid(what: str) -> Generator[None]:
+    """Report an exception of PyTorch, or of a damaged export, as an error of the export."""
+    try:
+        yield
+    except BracesError:
+        raise
+    except Exception as error:
+        raise ProgramError(
+            f"{what}.",
+            given=f"{type(error).__name__}: {error!s:.500}",
+            fix="Export the module again, and run it by exported.module()(*args).",
+        ) from error
 
 
 # ---- inputs ----------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -188,7 +189,7 @@ class TorchReader:
         except TypeError as error:
             raise ProgramError(f"unsupported arguments of `{name}`: {error}.") from None
         table, before = self.program.current, len(self.program.current.ops)
-        with table.naming(f"{clean_name(node.name)}/"):
+        with table.naming(f"{clean_name(node.name)}/"), reporting_invalid_arguments(name):
             result = rule(*args, **kwargs)
         return self._as_said(node, result, before)
 
@@ -256,6 +257,22 @@ class TorchReader:
         if is_torch(arg, "dtype"):
             return dtype_from(arg)
         return str(arg) if is_torch(arg, "device") else arg
+
+
+@contextmanager
+def reporting_invalid_arguments(name: str) -> Generator[None]:
+    """Report an exception of a rule as an error of its operator."""
+    try:
+        yield
+    except (BracesError, NotConstant):
+        raise
+    except (
+        ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise ProgramError(
+            f"invalid arguments of `{name}`: {type(error).__name__}: {error!s:.200}",
+            fix="If PyTorch runs this node, report it as a bug of Braces.",
+        ) from error
 
 
 def _as_list(value: Value) -> Sequence[Value]:
