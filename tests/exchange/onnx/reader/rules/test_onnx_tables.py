@@ -51,6 +51,20 @@ def test_trees_of_numbers_agree_with_onnx_runtime(how: str) -> None:
         agrees(model(node("TreeEnsembleRegressor", **attrs), x=X), X, with_gaps(X))
 
 
+def test_each_tree_adds_to_a_target_of_its_own_and_runs_no_checks() -> None:
+    """Boosted trees of several classes: tree t has the scores of class t modulo the classes."""
+    attrs = forest(11, "target", 1) | {"n_targets": 3, "base_values": [0.5, 0.0, -0.5]}
+    attrs["target_ids"] = [tree // 3 % 3 for tree in attrs["target_treeids"]]
+    proto = model(node("TreeEnsembleRegressor", **attrs), x=X)
+    agrees(proto, X, with_gaps(X))
+    operators = {op.type for op in br.from_onnx(proto)[0].ops}
+    assert "matmul" in operators
+    assert not {"put_along_axis_add", "take"} & operators
+    many = {**attrs, "n_targets": 40}
+    del many["base_values"]
+    agrees(model(node("TreeEnsembleRegressor", **many), x=X), X)
+
+
 def test_trees_in_double_precision_agree_with_onnx_runtime() -> None:
     attrs = forest(7, "target", 2, per_leaf=2) | {"n_targets": 2, "base_values": [1.0, 0.0]}
     for name in ("nodes_values", "target_weights", "base_values"):

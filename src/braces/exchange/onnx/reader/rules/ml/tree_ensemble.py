@@ -15,7 +15,9 @@ from braces.exchange.onnx.reader.rules.ml.tree_traversal import (
     MEMBER,
     Nodes,
     as_variable,
+    look_up,
     reached_leaves,
+    trees_of_leaves,
 )
 from braces.extend import functions as ops
 from braces.extend.building import Var, emit
@@ -23,6 +25,8 @@ from braces.extend.types import DType
 
 MOST_TARGETS = 1 << 20
 """The largest number of targets; each row has a number for each."""
+MOST_DENSE_TARGETS, MOST_DENSE = 32, 1 << 20
+"""The largest table of the weights of leaves with a column for each target."""
 MOST_MEMBERS = 1 << 24
 """The largest size of the padded table of membership sets."""
 AVERAGE, SUM, MIN, MAX = range(4)
@@ -51,19 +55,44 @@ class Leaves:
 # ---- predictions -----------------------------------------------------------------------------
 
 
-def aggregate_leaves(node: OnnxNode, leaves: Leaves, leaf: Var, trees: int) -> Var:
+def aggregate_leaves(node: OnnxNode, leaves: Leaves, leaf: Var, nodes: Nodes) -> Var:
     """Aggregate the leaves that a row reaches, for all trees at once."""
-    weight = ops.take(as_variable(node, leaves.weights), leaf, axis=0)
-    if leaves.count == 1 and leaves.how in (AVERAGE, SUM):
-        totals = ops.sum(weight, axis=(1, 2))
-        totals = ops.expand_dims(totals, axis=-1)
+    trees, target_of_tree = len(nodes.roots), _target_of_each_tree(leaves, nodes)
+    dense = _dense_weights(leaves)
+    if target_of_tree is not None:
+        weight = look_up(as_variable(node, leaves.weights[:, 0]), leaf)
+        totals = ops.matmul(weight, target_of_tree)
+    elif dense is not None:
+        totals = ops.sum(look_up(as_variable(node, dense), leaf), axis=1)
     else:
+        weight = look_up(as_variable(node, leaves.weights), leaf)
         flat_shape = (leaf.shape[0], trees * leaves.weights.shape[1])
-        target = ops.reshape(
-            ops.take(as_variable(node, leaves.targets), leaf, axis=0), flat_shape
-        )
+        target = ops.reshape(look_up(as_variable(node, leaves.targets), leaf), flat_shape)
         totals = _by_target(leaves, target, ops.reshape(weight, flat_shape))
     return totals / float(trees) if leaves.how == AVERAGE else totals
+
+
+def _target_of_each_tree(leaves: Leaves, nodes: Nodes) -> Array | None:
+    """Return a matrix with a one for the target of each tree, if trees have one each."""
+    single = leaves.how in (AVERAGE, SUM) and leaves.weights.shape[1] == 1 < leaves.count
+    tree = trees_of_leaves(nodes) if single and leaves.count <= MOST_DENSE_TARGETS else None
+    if tree is None:
+        return None
+    trees, heard = len(nodes.roots), (leaves.targets[:, 0] < leaves.count) & (tree >= 0)
+    ones = np.zeros((trees, leaves.count), leaves.weights.dtype)
+    ones[tree[heard], leaves.targets[heard, 0]] = 1
+    return ones if (ones.sum(axis=1) <= 1).all() else None
+
+
+def _dense_weights(leaves: Leaves) -> Array | None:
+    """Return the weight of each leaf for each target, if sums are wanted and it is small."""
+    number = len(leaves.weights)
+    too_large = leaves.count > 1 and number * leaves.count > MOST_DENSE
+    if leaves.how not in (AVERAGE, SUM) or leaves.count > MOST_DENSE_TARGETS or too_large:
+        return None
+    dense = np.zeros((number, leaves.count + 1), leaves.weights.dtype)
+    np.add.at(dense, (np.arange(number)[:, None], leaves.targets), leaves.weights)
+    return dense[:, : leaves.count]
 
 
 def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
@@ -103,7 +132,7 @@ def tree_ensemble(node: OnnxNode) -> Var:
     nodes = _parse_trees(node, x.dtype)
     leaves = Leaves(targets[:, None], weights[:, None], count, how)
     leaf = reached_leaves(node, nodes, x, _parse_trees)
-    return apply_post_transform(node, aggregate_leaves(node, leaves, leaf, len(nodes.roots)))
+    return apply_post_transform(node, aggregate_leaves(node, leaves, leaf, nodes))
 
 
 def _parse_trees(node: OnnxNode, dtype: DType) -> Nodes:

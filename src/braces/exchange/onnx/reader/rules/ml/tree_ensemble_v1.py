@@ -113,7 +113,7 @@ def _aggregate(node: OnnxNode, what: str, count: int, how: int) -> tuple[Var, Ar
         how,
     )
     leaf = reached_leaves(node, nodes, x, lambda other, dtype: _nodes_by_name(other, dtype)[1])
-    return aggregate_leaves(node, leaves, leaf, len(nodes.roots)), weights
+    return aggregate_leaves(node, leaves, leaf, nodes), weights
 
 
 @dataclass(frozen=True, eq=False)

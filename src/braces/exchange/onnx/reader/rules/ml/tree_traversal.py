@@ -28,7 +28,7 @@ from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import OnnxNode
 from braces.extend import functions as ops
-from braces.extend.building import Var
+from braces.extend.building import Var, emit
 from braces.extend.constructs import create_rnn
 from braces.extend.types import INT32, DType
 
@@ -78,15 +78,18 @@ class WalkTable:
     same for inner nodes and for leaves.
 
     Attributes:
-        features: The feature that each node tests.
+        features: The feature that each node tests. If tests may be true of NaN, twice its
+            number, plus one where that is so.
         successors: The next node where the test is false, then where it is true: node `n` has
             the entries `2 n` and `2 n + 1`.
         test: From nodes and values of their features to the results of the tests.
+        tracks_missing: Whether a test may be true of NaN.
     """
 
     features: Var
     successors: Var
     test: Callable[[Var, Var], Var]
+    tracks_missing: bool
 
     @staticmethod
     def of(node: OnnxNode, nodes: Nodes, dtype: DType) -> WalkTable:
@@ -98,19 +101,25 @@ class WalkTable:
             nodes,
             modes=_padded(nodes.modes, leaves),
             splits=_padded(nodes.splits, leaves),
-            missing=None if nodes.missing is None else _padded(nodes.missing, leaves),
             members=None if nodes.members is None else _padded(nodes.members, leaves),
         )
+        tracks_missing = nodes.missing is not None and bool(nodes.missing.any())
+        features = nodes.features * 2 + nodes.missing if tracks_missing else nodes.features
         return WalkTable(
-            as_variable(node, _padded(nodes.features, leaves).astype(np.int32)),
+            as_variable(node, _padded(features, leaves).astype(np.int32)),
             as_variable(node, np.stack(successor_lists, axis=1).ravel().astype(np.int32)),
             _build_test(node, padded, nodes.modes, dtype),
+            tracks_missing,
         )
 
     def step(self, at: Var, x: Var) -> Var:
         """Return the next nodes of the walks of each row of features."""
-        value = ops.take_along_axis(x, ops.take(self.features, at), axis=1)
-        return ops.take(self.successors, at * 2 + ops.cast(self.test(at, value), INT32))
+        features = look_up(self.features, at)
+        value = _own_features(x, features // 2 if self.tracks_missing else features)
+        result = self.test(at, value)
+        if self.tracks_missing:
+            result = result | (ops.isnan(value) & (features % 2 == 1))
+        return look_up(self.successors, at * 2 + ops.cast(result, INT32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +142,40 @@ class Walk:
         """Return the leaf of each tree of the ensemble at which each row ends."""
         is_only = self.columns == slice(0, self.ends.shape[1])
         return (self.ends if is_only else self.ends[:, self.columns]) - self.first
+
+
+def look_up(table: Var, at: Var) -> Var:
+    """Return entries of a table, or its rows, at numbers that are valid by construction.
+
+    `take` would check each of them at run time, which takes longer than the entries.
+    """
+    rows = table.shape[1:]
+    return emit(
+        "lax_gather",
+        table,
+        ops.expand_dims(at, axis=-1),
+        offset_dims=tuple(range(at.ndim, at.ndim + len(rows))),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+        slice_sizes=(1, *rows),
+    )
+
+
+def _own_features(x: Var, features: Var) -> Var:
+    """Return the features of each row that its own walks test."""
+    if not isinstance(x.shape[1], int):  # features may be missing
+        return ops.take_along_axis(x, features, axis=1)
+    return emit(
+        "lax_gather",
+        x,
+        ops.expand_dims(features, axis=-1),
+        offset_dims=(),
+        collapsed_slice_dims=(1,),
+        start_index_map=(1,),
+        slice_sizes=(1, 1),
+        operand_batching_dims=(0,),
+        start_indices_batching_dims=(0,),
+    )
 
 
 Parse: TypeAlias = "Callable[[OnnxNode, DType], Nodes]"
@@ -270,6 +313,20 @@ def _depth(node: OnnxNode, nodes: Nodes) -> int:
     return depth
 
 
+def trees_of_leaves(nodes: Nodes) -> Array | None:
+    """Return the tree of each leaf; -1 for a leaf of none, `None` if trees share nodes."""
+    inner = len(nodes.modes)
+    if np.bincount(np.concatenate([nodes.yes, nodes.no, nodes.roots])).max(initial=0) > 1:
+        return None
+    tree = np.full(inner + nodes.leaves, -1)
+    level, tree[nodes.roots] = nodes.roots, np.arange(len(nodes.roots))
+    while len(level := level[level < inner]):
+        for successors in (nodes.yes, nodes.no):
+            tree[successors[level]] = tree[level]
+        level = np.concatenate([nodes.yes[level], nodes.no[level]])
+    return tree[inner:]
+
+
 def as_variable(node: OnnxNode, array: Array) -> Var:
     """Return an array as a variable."""
     return node.names.runner.lift(Constant.of(array))
@@ -297,28 +354,19 @@ def _build_test(
         as_variable(node, nodes.splits.astype(dtype)),
     )
     members = None if nodes.members is None else as_variable(node, nodes.members)
-    missing = None
-    if nodes.missing is not None and nodes.missing.any():
-        missing = as_variable(node, nodes.missing)
 
     def result_of(code: int, at: Var, value: Var) -> Var:
         if code != MEMBER:
-            return TESTS[code](value, ops.take(splits, at))
+            return TESTS[code](value, look_up(splits, at))
         assert members is not None, "missing member sets"
-        return ops.any(
-            ops.expand_dims(value, axis=-1) == ops.take(members, at, axis=0), axis=-1
-        )
+        return ops.any(ops.expand_dims(value, axis=-1) == look_up(members, at), axis=-1)
 
     def test(at: Var, value: Var) -> Var:
         first, *others = map(int, codes)
         result = result_of(first, at, value)
         for code in others:
-            has_code = ops.take(kinds, at) == number(code, kinds.dtype)
+            has_code = look_up(kinds, at) == number(code, kinds.dtype)
             result = ops.where(has_code, result_of(code, at, value), result)
-        return (
-            result | (ops.isnan(value) & ops.take(missing, at))
-            if missing is not None
-            else result
-        )
+        return result
 
     return test
