@@ -55,17 +55,18 @@ def _versions(packages: Iterable[str]) -> str:
 def _table(groups: Mapping[str, Group], found: Mapping[Case, Record]) -> list[str]:
     kinds = (Verdict.REFUSED, Verdict.DIFFERS, Verdict.FAILED, Verdict.TIMEOUT)
     lines = [
-        f"| group | cases | equal | share | goal | {' | '.join(kinds)} | excluded |",
-        f"|---|--:|--:|--:|--:|{'--:|' * len(kinds)}--:|",
+        f"| group | cases | equal | share | goal | {' | '.join(kinds)} | excluded | not run |",
+        f"|---|--:|--:|--:|--:|{'--:|' * len(kinds)}--:|--:|",
     ]
     for name, group in groups.items():
         count = Counter(verdict(record) for (of, _), record in found.items() if of == name)
         total = count.total() - count[Verdict.EXCLUDED]
-        share = f"{100 * count[Verdict.EQUAL] / total:.1f} %" if total else "not run"
+        share = f"{100 * count[Verdict.EQUAL] / total:.1f} %" if total else "–"
         others = " | ".join(str(count[kind]) for kind in kinds)
+        missing = sum((name, case) not in found for case in group.names())
         lines.append(
             f"| {name} | {total} | {count[Verdict.EQUAL]} | {share} | {100 * group.goal:g} % "
-            f"| {others} | {count[Verdict.EXCLUDED]} |"
+            f"| {others} | {count[Verdict.EXCLUDED]} | {missing} |"
         )
     lines += [f"\n{name}: {group.needs}" for name, group in groups.items() if group.needs]
     return lines
