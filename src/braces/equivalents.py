@@ -145,7 +145,7 @@ any           -               any           reduce_any     -""",
     # functions along one axis
     "softmax": """\
 log_softmax   LogSoftmax log_softmax,_log_softmax       log_softmax -
-softmax       Softmax    softmax,_softmax,_safe_softmax softmax     -""",
+softmax       Softmax    softmax,_softmax                softmax     -""",
     "position": """\
 argmax        ArgMax     argmax                         arg_max     argmax
 argmin        ArgMin     argmin                         arg_min     argmin""",
