@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 from suites.case import Check
+from suites.runner import RESULTS
 from suites.torch.exported import Call, Comparison
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
@@ -41,15 +43,27 @@ def samples(name: str) -> list[Any]:
 
 
 @cache
+def counts() -> dict[str, int]:
+    """The number of samples of each entry, which a file keeps: counting takes a minute."""
+    path = RESULTS / f"op_db-{torch.__version__}.json"
+    if path.exists():
+        return json.loads(path.read_text("utf-8"))
+    counted = {name: len(samples(name)) for name in entries()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(counted), "utf-8")
+    return counted
+
+
+@cache
 def names(differentiable: bool = False) -> tuple[str, ...]:
     """The cases: each sample of each entry, the first samples of all entries first."""
-    counts = {
-        name: len(samples(name))
-        for name, entry in entries().items()
-        if entry.supports_autograd or not differentiable
+    counted = {
+        name: count
+        for name, count in counts().items()
+        if not differentiable or entries()[name].supports_autograd
     }
-    most = max(counts.values(), default=0)
-    return tuple(f"{name} {at}" for at in range(most) for name in counts if at < counts[name])
+    most = max(counted.values(), default=0)
+    return tuple(f"{name} {at}" for at in range(most) for name in counted if at < counted[name])
 
 
 def comparison(case: str, *, gradient: bool = False) -> Comparison:
