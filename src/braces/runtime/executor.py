@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.errors import ProgramError
 from braces.hints.objects import Hinted
 from braces.keywords import hint_methods
 from braces.layout import Layout
@@ -16,6 +15,7 @@ from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
 from braces.lower.interrupt.deadline import TOKEN_FACTORY, CancellationToken
 from braces.passes.core.pipeline import Pass, as_passes
+from braces.runtime.backends import PASSES, find_backend, refuse_profile
 from braces.runtime.compile.executable_cache import MAX_EXECUTABLES, check_limit
 from braces.runtime.devices.device import Devices, forked, refuse_forked
 from braces.runtime.devices.device_placement import validate_layout
@@ -31,7 +31,7 @@ from braces.runtime.inputs.persistables import (
 )
 from braces.runtime.monitoring.stats import WithStats
 from braces.runtime.plan.plan import declared_data
-from braces.runtime.plan_cache import BACKENDS, PASSES, PlanCache, convert_feeds
+from braces.runtime.plan_cache import PlanCache, convert_feeds
 from braces.runtime.prefetch import Feeds, check_prefetch_count, prepare_batch
 from braces.runtime.profiling.measure import ProfileTask, profile_runs
 from braces.runtime.profiling.profile import Profile
@@ -74,12 +74,16 @@ class Executor(WithStats, Hinted):
             it is `dce` alone, so that errors, listeners and kept scopes show loops as they were
             written. `br.passes.default.without("fission")` leaves one out. With `()`, too, dead
             code is eliminated. The results of user-defined passes are verified.
+        backend: `"onnxruntime"` runs the ONNX form of programs in ONNX Runtime on a CPU, for
+            predictions of convolutional networks; by default XLA computes. `init` computes by
+            XLA. Checks of values inside a program are left out, as by `br.to_onnx`.
+        threads: The number of threads of `backend="onnxruntime"`; one per core by default.
 
     Raises:
         DeviceError: If the device does not exist, or the mesh of the layout has more devices.
         LayoutError: If `layout` is not a layout, or a device is given too.
-        ProgramError: If the mode is unknown, `max_executables` is below 1, or `passes` are not
-            passes.
+        ProgramError: If the mode or the backend is unknown, a limit is below 1, or `passes` are
+            not passes.
     """
 
     def __init__(
@@ -90,16 +94,18 @@ class Executor(WithStats, Hinted):
         layout: Layout | None = None,
         max_executables: int = MAX_EXECUTABLES,
         passes: Sequence[Pass] | None = None,
+        backend: str | None = None,
+        threads: int | None = None,
     ) -> None:
-        if mode not in BACKENDS:
-            raise ProgramError(f"unknown mode {mode!r}.", fix="Use 'compile' or 'interpret'.")
-        self.mode = mode
+        self._backend = find_backend(mode, backend, threads, layout)
+        self.mode, self.backend, self.threads = mode, backend, threads
         self.device_name = device
         self.layout = validate_layout(layout, device)
-        self._devices = BACKENDS[mode].open(device) if layout is None else Devices.of(layout)
+        self._devices = self._backend.open(device) if layout is None else Devices.of(layout)
         self.step_scopes: dict[str, Scope] = {}
-        wanted = as_passes(PASSES[mode] if passes is None else passes)
-        self._plans = PlanCache(mode, self._devices, wanted, check_limit(max_executables))
+        wanted = as_passes(PASSES[backend or mode] if passes is None else passes)
+        limit = check_limit(max_executables)
+        self._plans = PlanCache(self._backend, self._devices, wanted, limit)
         self._counters = self._plans.counters
 
     @property
@@ -112,7 +118,7 @@ class Executor(WithStats, Hinted):
         self._plans.passes = as_passes(wanted)
 
     def __repr__(self) -> str:
-        return f"<Executor ({self.mode}): {self.stats.summary}>"
+        return f"<Executor ({self.backend or self.mode}): {self.stats.summary}>"
 
     def init(
         self,
@@ -147,7 +153,8 @@ class Executor(WithStats, Hinted):
         scope = Scope() if scope is None else scope
         check_order(program, scope, "exe.init(prog, scope, seed=0)")
         drawn = startup_scope(startup, scope)
-        self.run(startup, drawn, feed=add_seed(startup, None, number), fetch=())
+        runner = self if self.backend is None else Executor(device=self.device_name)
+        runner.run(startup, drawn, feed=add_seed(startup, None, number), fetch=())
         store_values(program, drawn, scope, missing_only=missing_only)
         return scope
 
@@ -294,18 +301,10 @@ class Executor(WithStats, Hinted):
         test = self._plans.evaluations.find(program, feed)
         fetch = default_fetches(program) if fetch is None else fetch
         return self.run(
-            test,
-            scope,
-            feed,
-            fetch,
-            patch=patch,
-            seed=seed,
-            listeners=listeners,
-            keep_scopes=keep_scopes,
-            check_nan=check_nan,
-            check_inf=check_inf,
+            test, scope, feed, fetch, patch=patch, seed=seed, listeners=listeners,
+            keep_scopes=keep_scopes, check_nan=check_nan, check_inf=check_inf,
             timeout_s=timeout_s,
-        )
+        )  # fmt: skip
 
     def compile(
         self,
@@ -402,7 +401,7 @@ class Executor(WithStats, Hinted):
         """
         if forked:
             refuse_forked()
-        BACKENDS[self.mode].prepare_process()
+        self._backend.prepare_process()
         data = declared_data(checked_program(program, "exe.feeds(prog, batches)").main)
         padding = Padding.of(data, pad)
         ready = partial(prepare_batch, data, self._devices, padding)
@@ -452,8 +451,7 @@ class Executor(WithStats, Hinted):
             A value that prints as a table, has `rows(by)`, and is saved for Perfetto.
 
         Raises:
-            ProgramError: If `runs` is not a positive integer, or `warmup` is not a nonnegative
-                integer.
+            ProgramError: If `runs` or `warmup` is invalid, or the executor has a backend.
             RunError: If a run failed, or JAX's profiler is in use.
             BracesError: As for `run`.
 
@@ -471,11 +469,12 @@ class Executor(WithStats, Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
+        refuse_profile(self.backend)
         names, shape_up = read_fetch(fetch, program)
         program, feed = self._plans.patched(program, feed, patch, names, "profile")
         task = ProfileTask(
             mode=self.mode,
-            backend=BACKENDS[self.mode],
+            backend=self._backend,
             devices=self._devices,
             definition=program.definition,
             names=names,
@@ -496,5 +495,6 @@ class Executor(WithStats, Hinted):
     def __reduce__(self) -> tuple[Any, ...]:
         """Reduce to the settings: a copy, or an unpickled executor, recompiles."""
         limits = {"max_executables": self._plans.limit, "passes": self.passes}
-        make = partial(Executor, layout=self.layout, **limits)
+        runtime = {"backend": self.backend, "threads": self.threads}
+        make = partial(Executor, layout=self.layout, **limits, **runtime)
         return make, (self.mode, self.device_name)

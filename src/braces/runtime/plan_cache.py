@@ -16,11 +16,8 @@ from braces.lower.checks.value_checks import ValueChecks
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import to_carrier
-from braces.passes.core.pipeline import Pass, Passes
-from braces.passes.registry import DCE, DEFAULT
-from braces.runtime.backend.compiled import CompiledPlan
+from braces.passes.core.pipeline import Pass
 from braces.runtime.backend.interface import Backend, Runnable
-from braces.runtime.backend.interpreted import InterpretedPlan
 from braces.runtime.backend.plan_by_shape import PlanByShape
 from braces.runtime.compile.executable import Executable
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
@@ -31,11 +28,6 @@ from braces.runtime.patched_programs import PatchedPrograms
 from braces.runtime.plan.evaluation_form import Evaluations
 from braces.runtime.plan.plan import NO_SIZES, Plan
 from braces.scope import Scope
-
-BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
-"""The backend of each mode of an executor."""
-PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
-"""The default passes of each mode."""
 
 
 class _Latest(NamedTuple):
@@ -53,7 +45,7 @@ class PlanCache:
     """Cache of plans, by program and fetches.
 
     Args:
-        mode: The mode of the executor.
+        backend: The backend of the executor.
         devices: The devices.
         passes: The passes for each program; as attribute, may be replaced.
         limit: The maximum number of executables, and of plans.
@@ -66,10 +58,10 @@ class PlanCache:
     """
 
     def __init__(
-        self, mode: str, devices: Devices, passes: tuple[Pass, ...], limit: int
+        self, backend: Backend, devices: Devices, passes: tuple[Pass, ...], limit: int
     ) -> None:
         self.limit = limit
-        self._backend = BACKENDS[mode]
+        self._backend = backend
         self._devices = devices
         self.passes = passes
         self._recent = ExecutableCache(limit)

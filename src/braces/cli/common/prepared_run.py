@@ -19,9 +19,9 @@ from braces.ir.records import Op
 from braces.ir.walk import producers
 from braces.passes.registry import DCE
 from braces.program import Program
+from braces.runtime.backends import PASSES
 from braces.runtime.executor import Executor
 from braces.runtime.plan.plan import Plan
-from braces.runtime.plan_cache import PASSES
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 from braces.storage.model_files import load_model

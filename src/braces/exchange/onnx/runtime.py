@@ -18,20 +18,44 @@ _EXACT = "session.x64quantprecision"
 Without it, a processor that lacks such instructions adds two products in 16 bits, and larger
 sums saturate.
 """
+_SPINNING = "session.intra_op.allow_spinning"
 _FATAL = 4
 
 
-def session(model: str | bytes, *, optimized: bool = True) -> Any:
+def require_packages() -> None:
+    """Import ONNX and ONNX Runtime.
+
+    Raises:
+        MissingPackageError: If ONNX or ONNX Runtime is not installed.
+    """
+    runtime: Any = onnxruntime
+    _ = onnx.helper, runtime.InferenceSession
+
+
+def session(
+    model: str | bytes,
+    *,
+    optimized: bool = True,
+    threads: int | None = None,
+    waits: bool = False,
+) -> Any:
     """Create a session of ONNX Runtime with exact integers and without log output.
 
     Args:
         model: A path, or the bytes of a file.
         optimized: Whether ONNX Runtime may change the model before it runs it.
+        threads: The number of threads of an operator; `None` for one per core.
+        waits: Whether idle threads wait instead of spinning, which takes time of other threads
+            of the process.
     """
     runtime: Any = onnxruntime  # its own types are not all known
     options = runtime.SessionOptions()
     options.log_severity_level = _FATAL
     options.add_session_config_entry(_EXACT, "1")
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    if waits:
+        options.add_session_config_entry(_SPINNING, "0")
     if not optimized:
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from braces.define.core.jax_settings import is_jit_disabled, traceable
 from braces.define.core.kernel_call import first_line, is_out_of_memory
-from braces.errors import BracesError, DeviceError, ProgramError, RunError
+from braces.errors import BracesError, DeviceError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
 from braces.lower.cache.persistent_cache import count_cache_hits
@@ -43,6 +43,7 @@ from braces.lower.xla.interruptible_loops import may_be_interruptible
 from braces.lower.xla.narrow_dtypes import from_carriers
 from braces.passes.rows.pad_row_count import EXACT, pad_for_run
 from braces.runtime.backend import interpreted
+from braces.runtime.backend.interface import refuse_observers
 from braces.runtime.compile.compile_code import CompileTarget, compile_function
 from braces.runtime.compile.compile_variant import CompileVariant, find_padded_axes
 from braces.runtime.compile.executable import (
@@ -142,11 +143,7 @@ class CompiledPlan:
             ProgramError: If the run has listeners or kept scopes.
             DeviceError: If the run has a time limit, and the device cannot be interrupted.
         """
-        if run.listeners or run.kept is not None:
-            raise ProgramError(
-                "listeners and keep_scopes=True require interpretation.",
-                fix='Use br.Executor(mode="interpret").',
-            )
+        refuse_observers(run)
         if run.watch.deadline is not None and not self.target.asks:
             raise DeviceError(
                 "timeout_s is supported for compiled runs on one CPU only.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from braces.errors import ProgramError
 from braces.lower.checks.value_checks import ValueChecks
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
@@ -36,8 +37,7 @@ class Runnable(Protocol):
 class Backend(Protocol):
     """Factory of runnable plans for some devices."""
 
-    @staticmethod
-    def open(name: str | None) -> Devices:
+    def open(self, name: str | None) -> Devices:
         """Return the device with a name such as `"cpu:0"`, or `None` for the default one.
 
         Raises:
@@ -45,8 +45,7 @@ class Backend(Protocol):
         """
         ...
 
-    @staticmethod
-    def prepare_process() -> None:
+    def prepare_process(self) -> None:
         """Make the settings of the process that must precede any computation of JAX."""
         ...
 
@@ -68,3 +67,16 @@ class Backend(Protocol):
             notice: Reports compilations.
         """
         ...
+
+
+def refuse_observers(run: Run) -> None:
+    """Refuse options of a run that compiled code does not support.
+
+    Raises:
+        ProgramError: If the run has listeners or kept scopes.
+    """
+    if run.listeners or run.kept is not None:
+        raise ProgramError(
+            "listeners and keep_scopes=True require interpretation.",
+            fix='Use br.Executor(mode="interpret").',
+        )

@@ -119,10 +119,10 @@ def to_onnx(
     names, _ = read_fetch(fetches, program_of(program))
     called = tuple(fetches) if isinstance(fetches, Mapping) else names
     plan, spare = _plan_export(program_of(program), names, updates, sizes or {})
-    model, values = _model(plan, spare, scope, called, opset)
+    model, states = build_model(plan, spare, called, opset)
     for key, text in write_texts(notes):
         model.metadata_props.add(key=key, value=text)
-    write_model(path, model, values)
+    write_model(path, model, list(_values(states, scope)))
 
 
 def _check_opset(opset: Any) -> None:
@@ -176,14 +176,20 @@ def _names(size: Size) -> set[str]:
     return set() if isinstance(size, int) else size.names()
 
 
-def _model(
-    plan: Plan,
-    spare: dict[str, TensorType],
-    scope: Scope | None,
-    called: Sequence[str],
-    opset: int = OPSET,
-) -> tuple[Any, list[tuple[str, Any]]]:
-    """Return the model without weights, and the weights."""
+def build_model(
+    plan: Plan, spare: Mapping[str, TensorType], called: Sequence[str], opset: int = OPSET
+) -> tuple[Any, list[str]]:
+    """Return the model of a plan without weights, and the names of the weights.
+
+    Args:
+        plan: The plan. Its updates are outputs `NAME.next`, and inputs with defaults.
+        spare: Data that the plan does not read, which may determine sizes.
+        called: The names of the outputs, in the order of the fetches.
+        opset: The operator set version.
+
+    Raises:
+        ProgramError: If ONNX lacks operators of the plan; the message lists all of them.
+    """
     body, moved = plan.interpreted, plan.updates
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     reserved_names = frozenset((*body.vars, *spare))
@@ -225,7 +231,7 @@ def _model(
         }
         onnx.helper.set_model_props(model, {UPDATES: json.dumps(nexts)})
     read_names = {*names_read(nodes), *(entry.name for entry in graph_proto.output), *moved}
-    return model, list(_values([name for name in states if name in read_names], scope))
+    return model, [name for name in states if name in read_names]
 
 
 def _outputs(
