@@ -13,6 +13,7 @@ import numpy as np
 from suites.case import Check, Excluded, Group
 from suites.jax.imported import Session, is_array, is_differentiable
 
+
 @cache
 def _harnesses() -> dict[str, Any]:
     """Return the harnesses by name; those of one name are numbered."""

@@ -48,6 +48,8 @@ def is_differentiable(value: Any) -> bool:
 
 def as_fed(value: Any) -> np.ndarray[Any, Any]:
     """Return an array as a program is fed; keys are words."""
+    if isinstance(value, bool | int | float | complex):
+        value = jnp.asarray(value)  # in JAX's dtype of a Python number
     return np.asarray(jax.random.key_data(value) if is_key(value) else value)
 
 
