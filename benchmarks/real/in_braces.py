@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.real.task import Task
-from examples.real_models.cases import CASES
 from examples.real_models.sides import Ours
 
 
 def compiled(task: Task) -> Callable[[], list[Any]]:
     """One run."""
-    net, feed = Ours.of(task.path), CASES[task.name]()[0].feeds[0]
+    net, feed = Ours.of(task.path), task.feed()
     return lambda: net(feed)

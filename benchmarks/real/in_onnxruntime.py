@@ -7,11 +7,10 @@ from typing import Any
 
 from benchmarks.peers import cores
 from benchmarks.real.task import Task
-from examples.real_models.cases import CASES
 from examples.real_models.sides import theirs
 
 
 def session(task: Task) -> Callable[[], list[Any]]:
     """One run."""
-    run, feed = theirs(task.path, cores()), CASES[task.name]()[0].feeds[0]
+    run, feed = theirs(task.path, cores()), task.feed()
     return lambda: run(feed)

