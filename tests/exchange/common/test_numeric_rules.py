@@ -141,3 +141,18 @@ def test_medians_without_nan_and_modes(mode: str) -> None:
     np.testing.assert_array_equal(median, [np.nan, np.nan, 4.0])
     (often, last) = run(lambda x: RULES["mode"](x, 1), {"x": x[2:]}, mode)
     assert (often.tolist(), last.tolist()) == ([4.0], [3])
+
+
+def test_functions_along_an_axis_of_scalars() -> None:
+    def scalars(x: br.Var) -> list[br.Var]:
+        first = x[0]
+        return [
+            RULES["log_softmax"](first, 0),
+            RULES["softmax"](first, 0),
+            RULES["nonzero"](first),
+            RULES["nonzero"](x[1]),
+        ]
+
+    found = run(scalars, {"x": np.array([3.0, 0.0])})
+    assert [found[0].tolist(), found[1].tolist()] == [0.0, 1.0]
+    assert [found[2].shape, found[3].shape] == [(1, 0), (0, 0)]

@@ -31,6 +31,8 @@ def mask_indices(mask: Var) -> list[Var]:
 
 def nonzero(x: Var) -> Var:
     """The indices of nonzero elements, one row for each."""
+    if not x.ndim:
+        return ops.stack(mask_indices(ops.reshape(x, (1,))), axis=1)[:, :0]
     return ops.stack(mask_indices(x), axis=1)
 
 

@@ -140,7 +140,9 @@ def softmax(op_type: str) -> Callable[..., Var]:
 
     def rule(x: Var, axis: int, dtype: Any = None) -> Var:
         x = as_float(x) if dtype is None or isinstance(dtype, bool) else cast_to_dtype(x, dtype)
-        return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.exp(x - x)
+        if x.ndim:
+            return ops.function_of(op_type)(x, axis=axis)
+        return x - x if op_type == "log_softmax" else ops.exp(x - x)
 
     return rule
 
