@@ -5,13 +5,15 @@
     b:f32[3] = jit[jaxpr=…] a           the equations of the called jaxpr, inlined
     c:f32[]  = mul 0.5:f32[] y          multiply_1 = multiply(x=constant_0, y=y)
 
-Dead equations are skipped. Equal literals become one constant, and equal equations become one
-operator (CSE): work that an optimizer's parameters share is computed once.
+Dead equations are skipped. Named scopes become plain blocks in a separate program. Equal
+literals become one constant, and equal equations become one operator (CSE): work that an
+optimizer's parameters share is computed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -23,19 +25,21 @@ from braces.errors import BracesError
 from braces.ir.records import Literal
 from braces.jaxpr.core.equation import (
     Equation,
-    JaxprReader,
     ProgramImport,
     UnsupportedEquation,
     Value,
     abstract_words,
+    eliminate_dead_equations,
     literal_array,
     run_equations,
     source_of,
     user_line,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
+from braces.jaxpr.core.named_scopes import Scope, common_depth, scopes_of
 from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
+from braces.ops.control.construct.build import build_plain_block
 
 
 class Importer:
@@ -65,7 +69,7 @@ class Importer:
         """The user's line for the operator that is being appended."""
         return None if self._outermost is None else user_line(self._outermost)
 
-    def inner(self) -> JaxprReader:
+    def inner(self) -> Importer:
         """Return an importer for a nested block; it inherits the values that are available."""
         nested = Importer(self.what, self.translation, self.whole)
         nested._constants, nested._made = dict(self._constants), dict(self._made)
@@ -117,9 +121,34 @@ class Importer:
         environment.update(zip(jaxpr.constvars, map(self._captured_value, consts), strict=True))
 
         self._read.append((jaxpr, environment))
-        results = run_equations(jaxpr, environment, np.asarray, self._equation)
+        if self.whole is not None and not self.standing:
+            _, equations = eliminate_dead_equations(jaxpr)
+            self._run_scopes(equations, environment, common_depth(equations))
+            results = [_value_of(atom, environment) for atom in jaxpr.outvars]
+        else:
+            results = run_equations(jaxpr, environment, np.asarray, self._equation)
         self._read.pop()
         return results
+
+    def _run_scopes(
+        self, equations: Sequence[Any], environment: dict[Any, Value], depth: int
+    ) -> None:
+        """Append equations; named scopes become plain blocks."""
+        for scope in scopes_of(equations, depth):
+            if scope.name:
+                self._build_scope(scope, environment)
+                continue
+            for eqn in scope.equations:
+                values = [_value_of(atom, environment) for atom in eqn.invars]
+                results = self._equation(eqn, values)
+                environment.update(zip(eqn.outvars, results, strict=True))
+
+    def _build_scope(self, scope: Scope, environment: dict[Any, Value]) -> None:
+        assert self.whole is not None
+        inner = self.inner()
+        run = partial(inner._run_scopes, scope.equations, environment, scope.depth)
+        with self.whole.program.at(source_of(scope.equations[0])):
+            build_plain_block(scope.name, run)
 
     def _captured_value(self, array: Any) -> Value:
         """Return a captured array, or the variable that holds it."""
@@ -199,6 +228,10 @@ class Importer:
         except TypeError:
             return None
         return eqn.primitive.name, params, *names
+
+
+def _value_of(atom: Any, environment: Mapping[Any, Value]) -> Value:
+    return literal_array(atom) if isinstance(atom, extend.Literal) else environment[atom]
 
 
 def _check(equation: Equation, results: Sequence[Value]) -> None:

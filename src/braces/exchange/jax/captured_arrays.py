@@ -53,7 +53,7 @@ def _collect_names(
         if is_array(leaf):
             names_by_identity.setdefault(array_identity(leaf), path_name)
         elif depth and callable(leaf):
-            for inner, inner_value in _captured_variables(leaf):
+            for inner, inner_value in captured_variables(leaf):
                 _collect_names(inner_value, inner, names_by_identity, depth - 1)
 
 
@@ -68,8 +68,8 @@ def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:
         return []
 
 
-def _captured_variables(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a function names, and their values."""
+def captured_variables(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that a function names, and their values; empty names for its own."""
     if isinstance(function, functools.partial):
         partial = cast("functools.partial[Any]", function)
         yield "", partial.func

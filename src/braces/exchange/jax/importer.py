@@ -13,7 +13,12 @@ from braces.errors import ProgramError
 from braces.exchange.common.model.names import clean_name, fetch_as
 from braces.exchange.common.model.unsupported import UnsupportedNode, unsupported_error
 from braces.exchange.common.model.weights import LARGEST_LITERAL, add_persistable
-from braces.exchange.jax.captured_arrays import Identity, array_identity, names_of_arrays
+from braces.exchange.jax.captured_arrays import (
+    Identity,
+    array_identity,
+    captured_variables,
+    names_of_arrays,
+)
 from braces.exchange.jax.pytree_arguments import (
     Leaf,
     argument_names,
@@ -49,11 +54,11 @@ def from_jax(
     """Convert a function of JAX to a program, and return the values of its parameters.
 
     The function is traced once, under the current settings of JAX, and every equation becomes
-    operators. Functions under `jit` become plain blocks of that name; `scan`, `while_loop`,
-    `cond` and `switch` become loops and branches. Custom derivatives (`jax.custom_jvp`,
-    `jax.custom_vjp`) become custom gradients, as those of `br.create_custom_gradient`. The
-    program does not call the function again: it can be printed, differentiated, saved and run
-    without it. A `while_loop` becomes differentiable.
+    operators. Functions under `jit`, modules and named scopes become plain blocks of that name;
+    `scan`, `while_loop`, `cond` and `switch` become loops and branches. Custom derivatives
+    (`jax.custom_jvp`, `jax.custom_vjp`) become custom gradients, as those of
+    `br.create_custom_gradient`. The program does not call the function again: it can be
+    printed, differentiated, saved and run without it. A `while_loop` becomes differentiable.
 
     Arrays that are arguments become data, under the names of the arguments. Arrays in a
     container (a dict, a list, a module) and captured arrays become parameters if they are
@@ -116,7 +121,8 @@ def from_jax(
             )
     next_results = updates or {}
     check_arguments(next_results, argument_names(function, len(examples)))
-    arguments = flatten_arguments(function, examples, sizes or {}, kinds or {})
+    captured = list(captured_variables(function))
+    arguments = flatten_arguments(function, examples, sizes or {}, kinds or {}, captured)
     limits = [pair for leaf in arguments.leaves for axis in leaf.axes for pair in axis.limits]
     translation = JaxTypeConverter([leaf.type for leaf in arguments.leaves], limits=limits)
     structs = [_struct(leaf, translation) for leaf in arguments.leaves]

@@ -21,6 +21,7 @@ import numpy as np
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.exchange.common.model.names import clean_name
 from braces.exchange.jax.declared_sizes import Axis, axes_of, shape_of
+from braces.exchange.jax.module_scopes import ModuleCalls, scopes_of_calls
 from braces.extend.operators import abstract_words
 from braces.extend.programs import DATA, PARAMETER, STATE
 from braces.extend.types import TensorType, dtype_of, is_float
@@ -95,10 +96,12 @@ def flatten_arguments(
     examples: Sequence[Any],
     sizes: Mapping[str, Any],
     kinds: Mapping[str, str],
+    captured: Sequence[tuple[str, Any]] = (),
 ) -> FlattenedArguments:
     """Flatten a function and its arguments into arrays with names, kinds and types.
 
-    A module that is called is a tree of arrays too, as in Equinox.
+    A module that is called is a tree of arrays too, as in Equinox. Calls of modules among the
+    arguments and the captured variables have named scopes.
 
     Raises:
         ProgramError: If a kind is unknown, or missing for an argument without a value.
@@ -126,7 +129,13 @@ def flatten_arguments(
         for at, array in zip(array_leaves, arrays, strict=True):
             values_of_leaves[at] = array
         rebuilt, values = _jax.tree.unflatten(structure, values_of_leaves)
-        result = (rebuilt if is_pytree else function)(*values)
+        called = rebuilt if is_pytree else function
+        calls = ModuleCalls()
+        calls.collect(called, "")
+        for name, value in [*zip(names, values, strict=False), *captured]:
+            calls.collect(value, name)
+        with scopes_of_calls(calls):
+            result = called(*values)
         return _jax.tree.map(_as_result, result)
 
     return FlattenedArguments(flat_function, list(array_leaves.values()))

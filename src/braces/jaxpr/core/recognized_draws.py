@@ -164,35 +164,39 @@ def _randint(e: Equation, key: Var, low: Value, high: Value) -> Value:
     return emit("randint_of_key", key, e.lift(low), e.lift(high), shape=e.shape, dtype=e.dtype)
 
 
+def _same_order(name: str) -> Callable[..., Any]:
+    """Return a function of `jax.random` that takes parameters after the dtype."""
+
+    def draw(key: Any, shape: Any, dtype: Any, *parameters: Any) -> Any:
+        return getattr(_jax.random, name)(key, shape, dtype, *parameters)
+
+    return draw
+
+
+def _jax_bernoulli(key: Any, shape: Any, dtype: Any, p: Any) -> Any:
+    del dtype
+    return _jax.random.bernoulli(key, p, shape)
+
+
+def _jax_gumbel(key: Any, shape: Any, dtype: Any) -> Any:
+    return _jax.random.gumbel(key, shape, dtype, mode="low")
+
+
+def _jax_randint(key: Any, shape: Any, dtype: Any, low: Any, high: Any) -> Any:
+    return _jax.random.randint(key, shape, low, high, dtype)
+
+
+def _jax_truncated_normal(key: Any, shape: Any, dtype: Any, low: Any, high: Any) -> Any:
+    return _jax.random.truncated_normal(key, low, high, shape, dtype)
+
+
 DRAWS: Mapping[str, Draw] = {
-    "_bernoulli": Draw(
-        lambda key, shape, _, p: _jax.random.bernoulli(key, p, shape), _bernoulli
-    ),
-    "_exponential": Draw(
-        lambda key, shape, dtype: _jax.random.exponential(key, shape, dtype),
-        _plain("exponential_of_key"),
-    ),
-    "_gumbel": Draw(
-        lambda key, shape, dtype: _jax.random.gumbel(key, shape, dtype, mode="low"),
-        _plain("gumbel_of_key"),
-    ),
-    "_normal": Draw(
-        lambda key, shape, dtype: _jax.random.normal(key, shape, dtype),
-        _plain("normal_of_key"),
-    ),
-    "_randint": Draw(
-        lambda key, shape, dtype, low, high: _jax.random.randint(key, shape, low, high, dtype),
-        _randint,
-    ),
-    "_truncated_normal": Draw(
-        lambda key, shape, dtype, low, high: _jax.random.truncated_normal(
-            key, low, high, shape, dtype
-        ),
-        _truncated_normal,
-    ),
-    "_uniform": Draw(
-        lambda key, shape, dtype, low, high: _jax.random.uniform(key, shape, dtype, low, high),
-        _uniform,
-    ),
+    "_bernoulli": Draw(_jax_bernoulli, _bernoulli),
+    "_exponential": Draw(_same_order("exponential"), _plain("exponential_of_key")),
+    "_gumbel": Draw(_jax_gumbel, _plain("gumbel_of_key")),
+    "_normal": Draw(_same_order("normal"), _plain("normal_of_key")),
+    "_randint": Draw(_jax_randint, _randint),
+    "_truncated_normal": Draw(_jax_truncated_normal, _truncated_normal),
+    "_uniform": Draw(_same_order("uniform"), _uniform),
 }
 """Draws by the name of JAX's function under `jit`."""

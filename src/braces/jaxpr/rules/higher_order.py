@@ -7,7 +7,6 @@ switch, `scan` a counted loop, `while` a loop with a condition. Their gradients 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from braces.jaxpr.core.custom_derivatives import (
     with_jax_derivative,
 )
 from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
+from braces.jaxpr.core.named_scopes import block_name
 from braces.jaxpr.core.recognized_draws import append_draw
 from braces.jaxpr.core.recognized_functions import operator_of
 from braces.jaxpr.core.tracing import closed_jaxpr
@@ -69,13 +69,11 @@ def custom_derivative_call(e: Equation, *values: Value) -> Value | list[Value]:
     if runner.whole is None or not has_custom_gradient(e, values):
         return e.call(closed, values)
     info = closed.jaxpr.debug_info
-    block_name = _block_name(str(info.func_name))
-    if not block_name or is_library_file(info.func_filename):
+    name = block_name(str(info.func_name))
+    if not name or is_library_file(info.func_filename):
         return convert_with_custom_gradient(e, runner, values)
     inner = runner.inner()
-    return list(
-        build_plain_block(block_name, lambda: convert_with_custom_gradient(e, inner, values))
-    )
+    return list(build_plain_block(name, lambda: convert_with_custom_gradient(e, inner, values)))
 
 
 def jit_call(e: Equation, *values: Value) -> list[Value]:
@@ -87,7 +85,7 @@ def jit_call(e: Equation, *values: Value) -> list[Value]:
     closed, draw = e.params["jaxpr"], append_draw(e, values)
     if draw is not None:
         return [draw]
-    whole, name = e.runner.whole, _block_name(e.params["name"])
+    whole, name = e.runner.whole, block_name(e.params["name"])
     if whole is None or not name or is_library_file(closed.jaxpr.debug_info.func_filename):
         return e.call(closed, values)
     runner = e.runner.inner()
@@ -100,11 +98,6 @@ def high_level_call(e: Equation, *values: Value) -> list[Value]:
     expand = partial(e.eqn.primitive.to_lojax, **e.params)
     closed, _ = closed_jaxpr(f"The implementation of `{e.params['_prim']}`", expand, structs)
     return e.call(closed, values)
-
-
-def _block_name(name: str) -> str:
-    """Return the name of a function as a block name; empty for lambdas."""
-    return re.sub(r"\W", "_", name, flags=re.ASCII) if "<" not in name else ""
 
 
 # ---- branches --------------------------------------------------------------------------------
