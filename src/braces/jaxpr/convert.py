@@ -36,7 +36,7 @@ from braces.jaxpr.core.equation import (
     user_line,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
-from braces.jaxpr.core.named_scopes import Scope, common_depth, scopes_of
+from braces.jaxpr.core.named_scopes import NamedScope, common_depth, scopes_of
 from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
 from braces.ops.control.construct.build import build_plain_block
@@ -143,7 +143,7 @@ class Importer:
                 results = self._equation(eqn, values)
                 environment.update(zip(eqn.outvars, results, strict=True))
 
-    def _build_scope(self, scope: Scope, environment: dict[Any, Value]) -> None:
+    def _build_scope(self, scope: NamedScope, environment: dict[Any, Value]) -> None:
         assert self.whole is not None
         inner = self.inner()
         run = partial(inner._run_scopes, scope.equations, environment, scope.depth)

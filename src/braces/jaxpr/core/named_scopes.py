@@ -22,7 +22,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Scope:
+class NamedScope:
     """Consecutive equations of one scope.
 
     Attributes:
@@ -36,7 +36,7 @@ class Scope:
     depth: int
 
 
-def scopes_of(equations: Sequence[Any], depth: int) -> Iterator[Scope]:
+def scopes_of(equations: Sequence[Any], depth: int) -> Iterator[NamedScope]:
     """Yield the scopes of equations in order.
 
     A single equation needs no block, and neither does a scope whose only content is another.
@@ -53,7 +53,7 @@ def scopes_of(equations: Sequence[Any], depth: int) -> Iterator[Scope]:
     for name, group in itertools.groupby(equations, name_at_depth):
         inside = list(group)
         is_block = bool(name) and len(inside) > 1
-        yield Scope(name if is_block else "", inside, common_depth(inside))
+        yield NamedScope(name if is_block else "", inside, common_depth(inside))
 
 
 def common_depth(equations: Sequence[Any]) -> int:
