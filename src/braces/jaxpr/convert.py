@@ -36,7 +36,12 @@ from braces.jaxpr.core.equation import (
     user_line,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
-from braces.jaxpr.core.named_scopes import NamedScope, common_depth, scopes_of
+from braces.jaxpr.core.named_scopes import (
+    NamedScope,
+    common_depth,
+    is_short_here,
+    scopes_of,
+)
 from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
 from braces.ops.control.construct.build import build_plain_block
@@ -135,7 +140,7 @@ class Importer:
     ) -> None:
         """Append equations; named scopes become plain blocks."""
         for scope in scopes_of(equations, depth):
-            if scope.name:
+            if scope.name and is_short_here(scope.name):
                 self._build_scope(scope, environment)
                 continue
             for eqn in scope.equations:

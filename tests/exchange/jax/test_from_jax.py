@@ -383,3 +383,17 @@ def test_weak_types_of_arrays_are_those_of_jax(dtype: str) -> None:
         assert [value.dtype for value in found] == [value.dtype for value in wanted]
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one, np.asarray(other))
+
+
+def test_a_number_with_a_kind_is_an_input() -> None:
+    def scaled(x: Any, rate: Any, times: int) -> Any:
+        return x * rate + times
+
+    x = np.ones(2, np.float16)
+    prog, _ = br.from_jax(scaled, x, 0.5, 3, kinds={"rate": "data"})
+    assert prog.feeds == ("x", "rate")
+    (out,) = br.Executor().run(prog, br.Scope(), feed={"x": x, "rate": 4.0}, fetch=["out"])
+    assert out.dtype == np.float16
+    np.testing.assert_array_equal(out, [7, 7])
+    prog, values = br.from_jax(scaled, x, 0.5, 3, kinds={"rate": "parameter"})
+    assert values["rate"] == np.float32(0.5)

@@ -168,3 +168,12 @@ def test_custom_gradients_in_scopes_keep_their_gradient(mode: str) -> None:
         program, br.Scope(), feed={"x": np.asarray(X)}, fetch=[grad]
     )[0]
     np.testing.assert_allclose(found, jax.grad(lambda x: function(x) * 2)(X), 1e-5)
+
+
+def test_names_of_deep_scopes_stay_within_the_limit(mode: str) -> None:
+    def function(x: Any, depth: int = 8) -> Any:
+        with jax.named_scope("a_scope_with_a_long_name_of_its_own"):
+            x = jnp.tanh(x) + (function(x, depth - 1) if depth else 1)
+        return x * 2
+
+    assert 2 < len(blocks(check(mode, function, X))) < 8

@@ -79,7 +79,7 @@ def from_jax(
             included, as in `"batch <= 10"` if a table of 10 rows is sliced by it: JAX relies on
             them, and each run checks them.
         kinds: The kind of an argument's arrays, in place of the default: `"data"`,
-            `"parameter"` or `"state"`.
+            `"parameter"` or `"state"`. A number with a kind becomes an input, too.
         updates: By argument the index of the result that is its next value, as `{"params": 0}`
             for a step that returns `(params, loss)`; each run then updates it.
 

@@ -78,8 +78,11 @@ def is_array(value: Any) -> bool:
 
 def _as_result(value: Any) -> Any:
     """Return a leaf of the result, or `None` if it is neither an array nor a number."""
-    is_result = is_array(value) or isinstance(value, bool | int | float | complex)
-    return value if is_result else None
+    return value if is_array(value) or _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float | complex)
 
 
 def as_words(value: Any) -> np.ndarray[Any, Any]:
@@ -101,7 +104,8 @@ def flatten_arguments(
     """Flatten a function and its arguments into arrays with names, kinds and types.
 
     A module that is called is a tree of arrays too, as in Equinox. Calls of modules among the
-    arguments and the captured variables have named scopes.
+    arguments and the captured variables have named scopes. A number with a kind is an array of
+    rank 0, with the dtype promotion of numbers.
 
     Raises:
         ProgramError: If a kind is unknown, or missing for an argument without a value.
@@ -111,6 +115,10 @@ def flatten_arguments(
     names = argument_names(function, len(examples))
     check_arguments(kinds, names)
     _check_kinds(kinds)
+    examples = [
+        _jax.numpy.asarray(example) if name in kinds and _is_number(example) else example
+        for name, example in zip(names, examples, strict=True)
+    ]
     is_pytree = any(map(is_array, _jax.tree.leaves(function)))
     pytree = (function if is_pytree else None, list(examples))
     leaves, structure = _jax.tree.flatten(pytree)

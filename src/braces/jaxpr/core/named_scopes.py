@@ -14,16 +14,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-Path = tuple[str, ...]
+from braces.builder.builder import current_program
+from braces.ir.names import LONGEST_NAME
+
+Path: TypeAlias = tuple[str, ...]
+LONGEST_PREFIX = LONGEST_NAME - 40
+"""The length of the name of a block, with those of the blocks around it, which its values have
+as a prefix."""
 
 
 @dataclass(frozen=True)
 class NamedScope:
-    """Consecutive equations of one scope.
+    """Consecutive equations of one scope, or nodes of another graph.
 
     Attributes:
         name: The name of the scope; empty for equations that need no block.
@@ -36,7 +42,9 @@ class NamedScope:
     depth: int
 
 
-def scopes_of(equations: Sequence[Any], depth: int) -> Iterator[NamedScope]:
+def scopes_of(
+    equations: Sequence[Any], depth: int, path_of: Callable[[Any], Path] | None = None
+) -> Iterator[NamedScope]:
     """Yield the scopes of equations in order.
 
     A single equation needs no block, and neither does a scope whose only content is another.
@@ -44,21 +52,30 @@ def scopes_of(equations: Sequence[Any], depth: int) -> Iterator[NamedScope]:
     Args:
         equations: Equations with the same first `depth` scopes.
         depth: The number of scopes around all of them.
+        path_of: Returns the names of the scopes of an equation, outermost first; `scope_path`
+            by default.
     """
+    path_of = path_of or scope_path
 
     def name_at_depth(eqn: Any) -> str:
-        path = scope_path(eqn)
+        path = path_of(eqn)
         return path[depth] if len(path) > depth else ""
 
     for name, group in itertools.groupby(equations, name_at_depth):
         inside = list(group)
         is_block = bool(name) and len(inside) > 1
-        yield NamedScope(name if is_block else "", inside, common_depth(inside))
+        yield NamedScope(name if is_block else "", inside, common_depth(inside, path_of))
 
 
-def common_depth(equations: Sequence[Any]) -> int:
+def is_short_here(name: str) -> bool:
+    """Return whether a block of this name can be built in the current one."""
+    prefix = current_program().current.names.prefix
+    return len(prefix) + len(name) <= LONGEST_PREFIX
+
+
+def common_depth(equations: Sequence[Any], path_of: Callable[[Any], Path] | None = None) -> int:
     """Return the number of scopes around all equations."""
-    columns = zip(*map(scope_path, equations), strict=False)
+    columns = zip(*map(path_of or scope_path, equations), strict=False)
     same = itertools.takewhile(lambda names: len(set(names)) == 1, columns)
     return sum(1 for _ in same)
 
