@@ -27,27 +27,27 @@ TABLE = {
     # functions of one array of floats
     "float": """\
 arccos        Acos        acos                    acos        acos
-arccosh       Acosh       acosh                   -           acosh
+arccosh       Acosh       acosh                   acosh       acosh
 arcsin        Asin        asin                    asin        asin
-arcsinh       Asinh       asinh                   -           asinh
+arcsinh       Asinh       asinh                   asinh       asinh
 arctan        Atan        atan                    atan        atan
-arctanh       Atanh       atanh                   -           atanh
+arctanh       Atanh       atanh                   atanh       atanh
 cbrt          -           -                       -           cbrt
 cos           Cos         cos                     cos         cos
 cosh          Cosh        cosh                    cosh        cosh
-digamma       -           digamma                 -           digamma
+digamma       -           digamma                 digamma     digamma
 entr          -           special_entr            -           -
 erf           Erf         erf                     erf         erf
 erfc          -           erfc                    -           erfc
-erfinv        -           erfinv,special_erfinv   -           erf_inv
+erfinv        -           erfinv,special_erfinv   erfinv      erf_inv
 exp           Exp         exp                     exp         exp
 exp2          -           exp2                    -           exp2
 expm1         -           expm1                   expm1       expm1
-i0            -           i0                      -           -
-i0e           -           special_i0e             -           bessel_i0e
-i1            -           special_i1              -           -
-i1e           -           special_i1e             -           bessel_i1e
-lgamma        -           lgamma                  -           lgamma
+i0            -           i0                      i0          -
+i0e           -           special_i0e             i0e         bessel_i0e
+i1            -           special_i1              i1          -
+i1e           -           special_i1e             i1e         bessel_i1e
+lgamma        -           lgamma                  lgamma      lgamma
 log           Log         log                     log         log
 log1p         -           log1p                   log1p       log1p
 log2          -           log2                    log2        -
@@ -72,16 +72,16 @@ trunc         -           trunc                   trunc       -""",
     # functions of one array
     "number": """\
 abs           Abs         abs                     abs         abs
-conj          -           conj,_conj,_conj_physical  -        conj
+conj          -           conj,_conj,_conj_physical conj      conj
 hard_sigmoid  -           hardsigmoid             -           -
 hard_swish    HardSwish   hardswish               hard_swish  -
-imag          -           imag                    -           imag
+imag          -           imag                    imag        imag
 isfinite      -           isfinite                isfinite_v2 is_finite
 isinf         IsInf       isinf                   isinf_v2    -
 isnan         IsNaN       isnan                   isnan_v2    -
 log_sigmoid   -           log_sigmoid             logsigmoid  -
 negative      Neg         neg                     -           neg
-real          -           real                    -           real
+real          -           real                    real        real
 relu          Relu        relu                    relu        -
 relu6         -           relu6                   relu6       -
 selu          Selu        selu                    selu        -
@@ -93,11 +93,11 @@ tanhshrink    -           -                       tanh_shrink -""",
     "binary": """\
 add           Add         add                     elementwise_add         add,add_any
 arctan2       -           atan2                   atan2                   atan2
-complex       -           complex                 -                       complex
+complex       -           complex                 complex                 complex
 divide        Div         div                     elementwise_div         div
 floor_divide  -           floor_divide            elementwise_floordiv    -
-gammainc      -           igamma                  -                       igamma
-gammaincc     -           igammac                 -                       igammac
+gammainc      -           igamma                  gammainc                igamma
+gammaincc     -           igammac                 gammaincc               igammac
 hypot         -           hypot                   -                       -
 logaddexp     -           logaddexp               -                       -
 maximum       Max         maximum                 elementwise_max,maximum max
@@ -109,8 +109,9 @@ subtract      Sub         sub                     elementwise_sub         sub
 xlog1py       -           special_xlog1py         -                       -
 xlogy         -           xlogy,special_xlogy     -                       -
 zeta          -           special_zeta            -                       zeta
-bitwise_left_shift  -  bitwise_left_shift,__lshift__    -  shift_left
-bitwise_right_shift -  bitwise_right_shift,__rshift__   -  shift_right_arithmetic""",
+bitwise_left_shift  -  bitwise_left_shift,__lshift__    bitwise_left_shift shift_left
+bitwise_right_shift - bitwise_right_shift,__rshift__ bitwise_right_shift shift_right_arithmetic
+""",
     "comparison": """\
 equal         Equal          eq equal         eq
 greater       Greater        gt greater_than  gt
@@ -137,8 +138,8 @@ norm          ReduceL2        -             frobenius_norm -
 prod          ReduceProd      prod          reduce_prod    reduce_prod
 sum           ReduceSum       sum           reduce_sum     reduce_sum""",
     "extreme": """\
-max           ReduceMax       amax,max      reduce_max,max reduce_max
-min           ReduceMin       amin,min      reduce_min,min reduce_min""",
+max           ReduceMax       amax,max      reduce_max,max,reduce_amax reduce_max
+min           ReduceMin       amin,min      reduce_min,min,reduce_amin reduce_min""",
     "truth": """\
 all           -               all           reduce_all     -
 any           -               any           reduce_any     -""",

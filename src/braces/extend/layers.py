@@ -11,6 +11,7 @@ from braces.frontend.nn.pooling import (
     pool_to_sizes as pool_to_sizes,
 )
 from braces.frontend.recurrent.cell_parts import run_cell as run_cell
+from braces.frontend.sequence.ctc import ctc_loss as ctc_loss
 from braces.jaxpr.rules.arithmetic import (
     truncated_divide as truncated_divide,
     truncated_remainder as truncated_remainder,

@@ -24,8 +24,10 @@ from braces.extend.types import Dim, DType, Shape, Size
 
 Results: TypeAlias = "Value | Mapping[str, Value | Sequence[Value]]"
 """The results of an operator: a value of its main slot, or values by slot."""
-MAIN = ("Out", "Output", "Y", "Hidden", "ViterbiPath")
+MAIN = ("Out", "out", "Output", "Y", "Hidden", "ViterbiPath", "Loss")
 """The output slots of a rule that returns a single value."""
+FIRST, SECOND = ("X", "x", "Input", "X1"), ("Y", "y", "Other", "X2")
+"""The names of the slots of the operands of functions of one or two arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,8 @@ class PaddleOp:
             ProgramError: If the axis is out of range.
         """
         axis_ = self.attr(name, default)
+        if rank == 0 and axis_ in (-1, 0):
+            return 0
         if not isinstance(axis_, int) or not -rank <= axis_ < max(rank, 1):
             self.refuse(f"axis {axis_} is out of range for an array of rank {rank}")
         return axis_ % max(rank, 1)
@@ -118,6 +122,14 @@ class PaddleOp:
     def vars(self, slot: str) -> list[Var]:
         """Return all variables in a slot."""
         return [self.runner.lift(value) for value in self.values(slot)]
+
+    def x(self) -> Var:
+        """Return the first operand of a function."""
+        return self.var(next((slot for slot in FIRST if self.has(slot)), FIRST[0]))
+
+    def y(self) -> Var:
+        """Return the second operand of a function."""
+        return self.var(next((slot for slot in SECOND if self.has(slot)), SECOND[0]))
 
     def rows(self, slot: str) -> RaggedSequences:
         """Return an input that is ragged sequences.

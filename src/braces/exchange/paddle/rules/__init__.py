@@ -10,26 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from braces.exchange.paddle.graph.node import Rule
-from braces.exchange.paddle.rules.arithmetic import ARITHMETIC
 from braces.exchange.paddle.rules.control import CONTROL
-from braces.exchange.paddle.rules.conv_pool import WINDOWS
-from braces.exchange.paddle.rules.creation_random import MAKING
-from braces.exchange.paddle.rules.indexing import INDEXING
 from braces.exchange.paddle.rules.lod import SEQUENCES
-from braces.exchange.paddle.rules.matmul_norm import LAYERS
-from braces.exchange.paddle.rules.recurrent import PADDED, RECURRENT
-from braces.exchange.paddle.rules.reductions import REDUCTIONS
-from braces.exchange.paddle.rules.shape import SHAPES
+from braces.exchange.paddle.rules.nn.conv_pool import WINDOWS
+from braces.exchange.paddle.rules.nn.images import IMAGES
+from braces.exchange.paddle.rules.nn.losses import LOSSES
+from braces.exchange.paddle.rules.nn.matmul_norm import LAYERS
+from braces.exchange.paddle.rules.nn.recurrent import PADDED, RECURRENT
+from braces.exchange.paddle.rules.tensor.arithmetic import ARITHMETIC
+from braces.exchange.paddle.rules.tensor.creation_random import MAKING
+from braces.exchange.paddle.rules.tensor.indexing import INDEXING
+from braces.exchange.paddle.rules.tensor.linalg import LINEAR_ALGEBRA
+from braces.exchange.paddle.rules.tensor.reductions import REDUCTIONS
+from braces.exchange.paddle.rules.tensor.selection import SELECTION
+from braces.exchange.paddle.rules.tensor.shape import SHAPES
+from braces.exchange.paddle.rules.tensor.special import SPECIAL
 from braces.exchange.paddle.rules.tensor_array import LISTS
 
 RULES: Mapping[str, Rule] = {
     **ARITHMETIC,
+    **SPECIAL,
     **REDUCTIONS,
     **SHAPES,
     **INDEXING,
+    **SELECTION,
+    **LINEAR_ALGEBRA,
     **MAKING,
     **LAYERS,
     **WINDOWS,
+    **IMAGES,
+    **LOSSES,
     **PADDED,
     **RECURRENT,
     **SEQUENCES,

@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
-from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers, constant
+from braces.exchange.common.rules.windows import checked_numbers, constant
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.reductions import norm

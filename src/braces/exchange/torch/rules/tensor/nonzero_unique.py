@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
+from braces.exchange.common.rules.selection import (
+    bincount,
+    count_below,
+    mask_indices,
+    repeat_by_counts,
+    unique_consecutive,
+)
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.shape import broadcast_tensors
 from braces.extend import data_dependent, dims, functions as ops
 from braces.extend.building import Var, emit
-from braces.extend.types import BOOL, INT64, Dim, Size
-
-
-def mask_indices(mask: Var) -> list[Var]:
-    """Return the indices of true elements, an array for each axis.
-
-    Raises:
-        ProgramError: If the mask is a scalar.
-    """
-    if not mask.ndim:
-        raise ProgramError(
-            "expected a mask of rank 1 or more, got rank 0.", fix="Use torch.where."
-        )
-    return list(data_dependent.nonzero(mask))
+from braces.extend.types import BOOL, INT64, Dim
 
 
 def nonzero(x: Var) -> Var:
@@ -91,59 +84,13 @@ def unique_dim(
     return values, inverse_indices if inverse else None, occurrences if counts else None
 
 
-def unique_consecutive(
-    x: Var, inverse: bool = False, counts: bool = False, dim: int | None = None
-) -> tuple[Var, Var | None, Var | None]:
-    """Numbers or slices that differ from the previous one."""
-    values_ = ops.reshape(x, (dims.product(x.shape),)) if dim is None else x
-    axis = 0 if dim is None else dim % x.ndim
-    differs = ops.not_equal(values_, ops.roll(values_, 1, axis=axis))
-    others = tuple(at for at in range(values_.ndim) if at != axis)
-    differs = ops.any(differs, axis=others) if others else differs
-    first = ops.logical_or(differs, ops.equal(emit("arange", stop=values_.shape[axis]), 0))
-    (first_positions,) = data_dependent.nonzero(first)
-    inverse_indices = ops.cumsum(cast_to_dtype(first, INT64), axis=0) - 1
-    zeros_ = ops.zeros_like(first_positions)
-    occurrences = (
-        ops.scatter_add(zeros_, inverse_indices, ops.ones_like(inverse_indices), axis=0)
-        if counts
-        else None
-    )
-    shaped_inverse = ops.reshape(inverse_indices, x.shape) if dim is None else inverse_indices
-    return (
-        ops.take(values_, first_positions, axis=axis),
-        shaped_inverse if inverse else None,
-        occurrences,
-    )
-
-
-def bincount(x: Var, weights: Var | None = None, least: Size = 0) -> Var:
-    """The number of occurrences of each number, or the sum of its weights."""
-    minus_one = fill_shape((1,), -1, dtype=INT64)
-    highest = ops.max(ops.concat([cast_to_dtype(x, INT64), minus_one], axis=0))
-    count = data_dependent.as_size(ops.maximum(highest + 1, number_of(least)))
-    increments = ops.ones_like(x, dtype=INT64) if weights is None else weights
-    start = fill_shape((count,), 0, dtype=increments.dtype)
-    return ops.scatter_add(start, cast_to_dtype(x, INT64), increments, axis=0)
-
-
-def repeat_by_counts(repeats: Var, *, output_size: Size | None = None) -> Var:
-    """The indices, each repeated by its number."""
-    times = cast_to_dtype(repeats, INT64)
-    total = data_dependent.as_size(ops.sum(times)) if output_size is None else output_size
-    starts = ops.cumsum(times, axis=0) - times
-    marks = fill_shape((sizes.plus(total, 1),), 0, dtype=INT64)
-    marks = ops.scatter_add(marks, starts, ops.ones_like(starts), axis=0)
-    return emit("window", ops.cumsum(marks, axis=0) - 1, start=0, size=total, axis=0)
-
-
 # ---- sorted search ---------------------------------------------------------------------------
 
 
 def bucketize(x: Any, bounds: Var, *, out_int32: bool = False, right: bool = False) -> Var:
     """The number of bounds below each number, or not above it."""
     values = x if isinstance(x, Var) else fill_shape((), x, dtype=bounds.dtype)
-    return _count_below(bounds, values, right=right)
+    return count_below(bounds, values, right=right)
 
 
 def searchsorted(
@@ -156,13 +103,7 @@ def searchsorted(
     values = x if isinstance(x, Var) else fill_shape((), x, dtype=ordered.dtype)
     if ordered.ndim > 1:
         ordered = ops.expand_dims(ordered, axis=-2)
-    return _count_below(ordered, values, right=right or side == "right")
-
-
-def _count_below(ordered: Var, values: Var, *, right: bool) -> Var:
-    compared = ops.less_equal if right else ops.less
-    found_below = compared(ordered, ops.expand_dims(values, axis=-1))
-    return ops.sum(cast_to_dtype(found_below, INT64), axis=-1)
+    return count_below(ordered, values, right=right or side == "right")
 
 
 def only_element(x: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import nan
 from typing import Any
 
-from braces.exchange.common.rules.along_axis import indices_along, sort, topk
+from braces.exchange.common.rules.along_axis import sort, topk
 from braces.exchange.common.rules.elementwise import as_float, cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
+from braces.exchange.common.rules.selection import cumulative_extreme
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.extend import dims, functions as ops
 from braces.extend.building import Var
@@ -16,22 +18,8 @@ from braces.extend.types import INT64, Dim, is_float
 
 
 def cumulative_extreme_rule(op_type: str) -> Callable[..., tuple[Var, Var]]:
-    """Return the rule of a cumulative maximum or minimum, with the last index of each.
-
-    The last of ties receives the gradient.
-    """
-
-    def rule(x: Var, axis: int) -> tuple[Var, Var]:
-        if not x.ndim:
-            return x, ops.zeros_like(x, dtype=INT64)
-        best = ops.function_of(op_type)(x, axis=axis)
-        count = indices_along(x.shape[axis], axis % x.ndim, x.ndim)
-        is_best = ops.equal(x, best)
-        is_best = is_best | ops.isnan(x) if is_float(x.dtype) else is_best
-        last_positions = ops.cummax(ops.where(is_best, count, ops.zeros_like(count)), axis=axis)
-        return ops.take_along_axis(x, last_positions, axis=axis), last_positions
-
-    return rule
+    """Return the rule of a cumulative maximum or minimum, with the last index of each."""
+    return partial(cumulative_extreme, op_type)
 
 
 def running_logsumexp(x: Var, axis: int) -> Var:

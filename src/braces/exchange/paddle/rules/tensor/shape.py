@@ -18,13 +18,15 @@ from braces.exchange.common.rules.reshape_slice_pad import (
     select,
     slice_axis,
 )
+from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Constant
+from braces.exchange.common.values.equal_sizes import unify_concat_sizes
 from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import slice_element
 from braces.extend import dims, functions as ops, layers
 from braces.extend.building import Var
-from braces.extend.types import Dim, Size
+from braces.extend.types import FLOAT32, Dim, Size
 
 
 def reshape(node: PaddleOp) -> Var:
@@ -74,7 +76,9 @@ def concat(node: PaddleOp) -> Var:
     """A concatenation."""
     xs = node.vars("X")
     axis = int(node.number("axis", "AxisTensor", 0))
-    return xs[0] if len(xs) == 1 else ops.concat(not_empty(xs), axis=axis)
+    if len(xs) == 1:
+        return xs[0]
+    return ops.concat(unify_concat_sizes(not_empty(xs), axis % xs[0].ndim), axis=axis)
 
 
 def split(node: PaddleOp) -> Results:
@@ -126,15 +130,19 @@ def slice_(node: PaddleOp) -> Var:
 
 def _static_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     if isinstance(step, int) and step < 0 and isinstance(start, int) and isinstance(end, int):
-        return x[at_axis(axis, slice(*_backwards(x.shape[axis], start, end), step))]
+        return x[at_axis(axis, slice(start, _backward_end(x.shape[axis], end), step))]
     return slice_axis(x, axis, start, end, step)
 
 
-def _backwards(axis_size: Size, start: int, end: int) -> tuple[int | None, int | None]:
-    """Return the bounds of a slice backwards; an end before the first element includes it."""
-    size_ = axis_size if isinstance(axis_size, int) else None
-    ends_before_start = end < 0 and size_ is not None and end + size_ < 0
-    return start, None if ends_before_start else end
+def _backward_end(axis_size: Size, end: int) -> int | None:
+    """Return the end of a slice backwards; -1 includes the first element.
+
+    Other ends before the first element are those of the first element.
+    """
+    if end == -1:
+        return None
+    before_start = end < 0 and isinstance(axis_size, int) and end + axis_size < 0
+    return 0 if before_start else end
 
 
 def _dynamic_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
@@ -176,8 +184,23 @@ def flip(node: PaddleOp) -> Var:
 
 def roll(node: PaddleOp) -> Var:
     """Roll along axes, or the flattened array if there are none."""
-    shifts = [int(str(n)) for n in node.sizes("shifts", "ShiftsTensor")]
-    return reshape_slice_pad.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
+    x, axes = node.var("X"), [int(axis) for axis in node.many("axis")]
+    shifts = node.sizes("shifts", "ShiftsTensor")
+    for axis, shift in zip(axes, shifts, strict=True) if axes else ():
+        x = _rolled(x, axis % x.ndim, shift)
+    if axes:
+        return x
+    flat = ops.reshape(x, (dims.product(x.shape),))
+    return ops.reshape(_rolled(flat, 0, shifts[0]), x.shape)
+
+
+def _rolled(x: Var, axis: int, shift: Size) -> Var:
+    """Roll along one axis; a symbolic shift is one within the axis."""
+    if isinstance(shift, int):
+        return reshape_slice_pad.roll(x, [shift], [axis])
+    front = sizes.minus(x.shape[axis], shift)
+    parts = [slice_axis(x, axis, front), slice_axis(x, axis, 0, front)]
+    return ops.concat(parts, axis=axis)
 
 
 PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "replicate": "edge",
@@ -243,6 +266,19 @@ def meshgrid(node: PaddleOp) -> Results:
     return {"Out": coordinates}
 
 
+def log_space(node: PaddleOp) -> Var:
+    """Numbers whose logarithms are evenly spaced."""
+    start, stop, base = (float(node.number("", slot)) for slot in ("Start", "Stop", "Base"))
+    count, dtype = int(node.number("", "Num")), node.dtype("dtype", FLOAT32)
+    return node.runner.lift(Constant.of(np.logspace(start, stop, count, base=base), dtype))
+
+
+def empty(node: PaddleOp) -> Var:
+    """An array whose numbers are undefined in Paddle: zeros."""
+    shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
+    return reshape_slice_pad.fill_shape(shape, 0, node.dtype("dtype", FLOAT32))
+
+
 SHAPES: Mapping[str, Rule] = {
     **dict.fromkeys(("reshape", "reshape2"), reshape),
     **dict.fromkeys(("transpose", "transpose2"), transpose),
@@ -254,9 +290,11 @@ SHAPES: Mapping[str, Rule] = {
     **dict.fromkeys(("expand_as", "expand_as_v2"), expand_as),
     **dict.fromkeys(("unbind", "unstack"), unstack),
     "concat": concat,
+    "empty": empty,
     "expand_v2": expand,
     "flatten_contiguous_range": flatten,
     "flip": flip,
+    "logspace": log_space,
     "meshgrid": meshgrid,
     "pad": pad,
     "pad2d": pad_plane,

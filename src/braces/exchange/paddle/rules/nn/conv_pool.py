@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
-from braces.exchange.common.rules.windows import adaptive
+from braces.exchange.common.rules.windows import adaptive, adaptive_maxima, checked_numbers
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.extend import functions as ops
+from braces.extend import dims, functions as ops
 from braces.extend.building import Var, call
-from braces.extend.types import Padding, Size, dtype_of
+from braces.extend.types import INT32, INT64, Padding, Size
 
-INT32 = dtype_of("int32")
+Margins = Callable[[PaddleOp, Var, Var, Sequence[int]], "dict[str, Any]"]
+"""Returns the attributes of the ends of the axes of a convolution."""
 
 
 def channels_last(node: PaddleOp, name: str = "data_format") -> bool:
@@ -44,33 +45,74 @@ def padding_of(node: PaddleOp, rank: int) -> Padding:
 
 def conv(rank: int) -> Rule:
     """Return the rule of a convolution."""
-    return lambda node: _convolve(node, rank, f"conv{rank}d")
+    return lambda node: _convolve(node, rank, f"conv{rank}d", _margins)
 
 
 def conv_transpose(rank: int) -> Rule:
     """Return the rule of a transposed convolution."""
 
     def rule(node: PaddleOp) -> Var:
-        if node.attr("output_size"):
-            node.refuse("unsupported attribute `output_size`", "Export with output_padding.")
-        more = tuple(node.attr("output_padding") or [0] * rank)
-        return _convolve(node, rank, f"conv_transpose{rank}d", output_padding=more)
+        return _convolve(node, rank, f"conv_transpose{rank}d", _transposed_margins)
 
     return rule
 
 
-def _convolve(node: PaddleOp, rank: int, op_type: str, **attrs: Any) -> Var:
+def _convolve(node: PaddleOp, rank: int, op_type: str, margins: Margins) -> Var:
     w = node.var("Filter")
 
     def convolve(x: Var) -> Var:
+        dilation = tuple(node.attr("dilations") or [1] * rank)
+        dilation = (1,) * rank if _is_same(node) else dilation
         return call(
-            op_type, x, w, node.maybe("Bias"),
-            stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
-            dilation=tuple(node.attr("dilations") or [1] * rank),
-            groups=node.attr("groups", 1) or 1, **attrs,
+            op_type, x, w, node.maybe("Bias"), stride=tuple(node.attr("strides")),
+            dilation=dilation, groups=node.attr("groups", 1) or 1,
+            **margins(node, x, w, dilation),
         )  # fmt: skip
 
     return apply_channels_first(node, node.var("Input"), convolve)
+
+
+def _is_same(node: PaddleOp) -> bool:
+    """Return whether the padding is "SAME", which ignores dilations."""
+    return node.attr("padding_algorithm", "EXPLICIT") == "SAME"
+
+
+def _margins(node: PaddleOp, x: Var, w: Var, dilation: Sequence[int]) -> dict[str, Any]:
+    return {"padding": padding_of(node, x.ndim - 2)}
+
+
+def _transposed_margins(
+    node: PaddleOp, x: Var, w: Var, dilation: Sequence[int]
+) -> dict[str, Any]:
+    """Return the padding, and the further elements that an output size asks for."""
+    rank = x.ndim - 2
+    wanted = [int(str(n)) for n in node.sizes("output_size", "OutputSizeTensor")]
+    more = [int(n) for n in node.attr("output_padding") or [0] * rank]
+    padding = padding_of(node, rank)
+    if not wanted and not _is_same(node):
+        return {"padding": padding, "output_padding": tuple(more)}
+    strides = [int(n) for n in node.attr("strides")]
+    space = [_number(node, n) for n in x.shape[2:]]
+    windows = [_number(node, n) for n in w.shape[2:]]
+    if _is_same(node):
+        padding = _same_padding(space, windows, strides)
+    ends = [0] * (2 * rank) if isinstance(padding, str) else list(padding)
+    for axis, size in enumerate(wanted):
+        span = (windows[axis] - 1) * dilation[axis] + 1
+        less = ends[2 * axis] + ends[2 * axis + 1]
+        more[axis] = size - ((space[axis] - 1) * strides[axis] - less + span)
+    return {"padding": tuple(ends), "output_padding": tuple(more)}
+
+
+def _same_padding(
+    space: Sequence[int], windows: Sequence[int], strides: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the padding with which a convolution divides sizes by its strides."""
+    ends = list[int]()
+    for size, window, stride in zip(space, windows, strides, strict=True):
+        total = max((-(-size // stride) - 1) * stride + window - size, 0)
+        ends += [total // 2, total - total // 2]
+    return tuple(ends)
 
 
 def pool(rank: int) -> Rule:
@@ -87,13 +129,11 @@ def pool(rank: int) -> Rule:
 
 def _build_pool(node: PaddleOp, rank: int, largest: bool, x: Var) -> Var:
     window = tuple(int(n) for n in node.attr("ksize") or ())
-    if node.attr("global_pooling", False) or (
-        node.attr("adaptive", False) and set(window) == {1}
-    ):
-        function = ops.max if largest else ops.mean
-        return function(x, axis=tuple(range(2, x.ndim)), keepdims=True)
-    if node.attr("adaptive", False):
-        return adaptive("max" if largest else "mean", rank)(x, list(window))
+    is_adaptive = bool(node.attr("adaptive", False))
+    if node.attr("global_pooling", False) or (is_adaptive and set(window) == {1}):
+        return _global_max(x)[0] if largest else _global_mean(x)
+    if is_adaptive:
+        return _adaptive_max(x, window)[0] if largest else adaptive("mean", rank)(x, window)
     attrs: dict[str, Any] = {
         "window": window,
         "stride": tuple(node.attr("strides") or [1] * rank),
@@ -106,18 +146,40 @@ def _build_pool(node: PaddleOp, rank: int, largest: bool, x: Var) -> Var:
     return call(f"avg_pool{rank}d", x, count_include_pad=include_padding, **attrs)
 
 
-def pool_with_index(node: PaddleOp) -> Results:
-    """Max pooling with indices in the plane; adaptive pooling has no indices."""
-    x, window = node.var("X"), tuple(int(n) for n in node.attr("ksize"))
-    if node.attr("adaptive", False):
-        return {"Out": adaptive("max", 2)(x, list(window))}
-    if node.attr("global_pooling", False):
-        window = tuple(_number(node, n) for n in x.shape[2:])
-    out, at = call(
-        "max_pool_with_indices2d", x, window=window, stride=tuple(node.attr("strides")),
-        padding=padding_of(node, 2),
-    )  # fmt: skip
-    return {"Out": out, "Mask": cast_to_dtype(at, INT32)}
+def _global_mean(x: Var) -> Var:
+    return ops.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+def _global_max(x: Var) -> tuple[Var, Var]:
+    """Return the maximum of the axes of space, of which the first counts, and its index."""
+    flat = ops.reshape(x, (*x.shape[:2], dims.product(x.shape[2:])))
+    at = cast_to_dtype(ops.argmax(flat, axis=-1, keepdims=True), INT64)
+    shape = (*x.shape[:2], *[1] * (x.ndim - 2))
+    return ops.reshape(ops.take_along_axis(flat, at, axis=-1), shape), ops.reshape(at, shape)
+
+
+def _adaptive_max(x: Var, counts: Sequence[int]) -> tuple[Var, Var]:
+    return adaptive_maxima(x, checked_numbers(x.shape[2:], "adaptive pooling"), list(counts))
+
+
+def pool_with_index(rank: int) -> Rule:
+    """Return the rule of max pooling with indices in the plane or volume."""
+
+    def rule(node: PaddleOp) -> Results:
+        x, window = node.var("X"), tuple(int(n) for n in node.attr("ksize"))
+        if node.attr("global_pooling", False):
+            out, at = _global_max(x)
+        elif node.attr("adaptive", False):
+            out, at = _adaptive_max(x, window)
+        else:
+            out, at = call(
+                f"max_pool_with_indices{rank}d", x, window=window,
+                stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
+                ceil_mode=bool(node.attr("ceil_mode", False)),
+            )  # fmt: skip
+        return {"Out": out, "Mask": cast_to_dtype(at, INT32)}
+
+    return rule
 
 
 def _number(node: PaddleOp, size: Size) -> int:
@@ -131,12 +193,15 @@ def _number(node: PaddleOp, size: Size) -> int:
 SIZES = ("out_d", "out_h", "out_w")
 
 
-def resize(mode: str, rank: int) -> Rule:
-    """Return the rule of a resize."""
+def resize(mode: str) -> Rule:
+    """Return the rule of a resize of all axes of space."""
 
     def rule(node: PaddleOp) -> Var:
         return apply_channels_first(
-            node, node.var("X"), lambda x: _build_resize(node, mode, rank, x), "data_layout"
+            node,
+            node.var("X"),
+            lambda x: _build_resize(node, mode, x.ndim - 2, x),
+            "data_layout",
         )
 
     return rule
@@ -200,11 +265,12 @@ WINDOWS: Mapping[str, Rule] = {
     **dict.fromkeys(("conv2d_transpose", "depthwise_conv2d_transpose"), conv_transpose(2)),
     "conv3d_transpose": conv_transpose(3),
     "grid_sampler": grid_sample,
-    "max_pool2d_with_index": pool_with_index,
+    "max_pool2d_with_index": pool_with_index(2),
+    "max_pool3d_with_index": pool_with_index(3),
     "pool2d": pool(2),
     "pool3d": pool(3),
-    **{f"{name}_interp{form}": resize(mode, rank) for form in ("", "_v2")
-       for name, mode, rank in (
-           ("linear", "linear", 1), ("nearest", "nearest", 2), ("bilinear", "linear", 2),
-           ("bicubic", "cubic", 2), ("trilinear", "linear", 3))},
+    **{f"{name}_interp{form}": resize(mode) for form in ("", "_v2")
+       for name, mode in (
+           ("linear", "linear"), ("nearest", "nearest"), ("bilinear", "linear"),
+           ("bicubic", "cubic"), ("trilinear", "linear"))},
 }  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,27 +12,74 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.extend import functions as ops
 from braces.extend.building import Var
+from braces.extend.constructs import custom_gradient
 from braces.extend.operators import derived
-from braces.extend.types import BOOL, INT64, product
+from braces.extend.types import BOOL, INT64, DType, is_float, product
 
 
 def reduction_rule(op_type: str) -> Rule:
     """Return the rule of a reduction; no axes mean all axes, regardless of `reduce_all`."""
-    function = ops.function_of(op_type)
+    return lambda node: _reduced(op_type, node)
+
+
+def _reduced(op_type: str, node: PaddleOp) -> Var:
+    x = node.x()
+    truth = op_type in ("all", "any")
+    x = cast_to_dtype(x, BOOL if truth else _result_dtype(node, x))
+    if not x.ndim:
+        return ops.abs(x) if op_type == "norm" else ops.identity(x)
+    return ops.function_of(op_type)(x, axis=_axes(node), keepdims=_keeps(node))
+
+
+def extreme_rule(op_type: str) -> Rule:
+    """Return the rule of a maximum or minimum, all of whose ties receive the whole gradient."""
 
     def rule(node: PaddleOp) -> Var:
-        x = node.var("X")
-        x = cast_to_dtype(x, BOOL) if op_type in ("all", "any") else x
-        if not x.ndim:
-            return ops.identity(x)
-        axes = node.attr("dim", node.attr("axis")) or ()
-        axes = (axes,) if isinstance(axes, int) else tuple(axes)
-        keepdims = bool(node.attr("keep_dim", node.attr("keepdim", False)))
-        if node.attr("reduce_all") or not axes:
-            return function(x, axis=None, keepdims=keepdims)
-        return function(x, axis=axes, keepdims=keepdims)
+        x = node.x()
+        if not is_float(x.dtype) or not x.ndim or node.type in SHARING:
+            return _reduced(op_type, node)
+        return extreme(op_type, x, _axes(node), _keeps(node))
 
     return rule
+
+
+def extreme(op_type: str, x: Var, axes: Sequence[int] | None, keepdims: bool) -> Var:
+    """Return a maximum or minimum, all of whose ties receive the whole gradient."""
+    reduce = ops.function_of(op_type)
+    axis = None if axes is None else tuple(axes)
+
+    @custom_gradient
+    def with_ties(x: Var) -> tuple[Var, Callable[[Var], Var]]:
+        best = reduce(x, axis=axis, keepdims=True)
+
+        def gradient(grad: Var) -> Var:
+            spread = ops.reshape(grad, best.shape)
+            return ops.where(ops.equal(x, best), spread, ops.zeros_like(x))
+
+        return ops.reshape(best, reduce(x, axis=axis, keepdims=keepdims).shape), gradient
+
+    return with_ties(x)
+
+
+SHARING = ("reduce_amax", "reduce_amin")
+"""The extremes whose ties share the gradient."""
+
+
+def _axes(node: PaddleOp) -> tuple[int, ...] | None:
+    """Return the axes of a reduction; `None` for all."""
+    axes = node.many("dim") or node.many("axis")
+    return None if node.attr("reduce_all") or not axes else tuple(int(axis) for axis in axes)
+
+
+def _keeps(node: PaddleOp) -> bool:
+    return bool(node.attr("keep_dim", node.attr("keepdim", False)))
+
+
+def _result_dtype(node: PaddleOp, x: Var) -> DType:
+    """Return the dtype in which a reduction computes: an attribute."""
+    if node.attr("out_dtype", -1) != -1:
+        return node.dtype("out_dtype")
+    return x.dtype
 
 
 def mean(node: PaddleOp) -> Var:
@@ -73,7 +121,14 @@ def argsort(node: PaddleOp) -> Results:
 
 def softmax(op_type: str) -> Rule:
     """Return the rule of a softmax along an axis."""
-    return lambda node: ops.function_of(op_type)(node.var("X"), axis=node.attr("axis", -1))
+
+    def rule(node: PaddleOp) -> Var:
+        x, function = node.var("X"), ops.function_of(op_type)
+        if x.ndim:
+            return function(x, axis=node.attr("axis", -1))
+        return ops.reshape(function(ops.reshape(x, (1,)), axis=0), ())
+
+    return rule
 
 
 def cumsum(node: PaddleOp) -> Var:
@@ -88,9 +143,12 @@ def cumsum(node: PaddleOp) -> Var:
 
 def p_norm(node: PaddleOp) -> Var:
     """The p-norm along one axis, or of all numbers."""
-    x, order = node.var("X"), node.attr("porder", 2.0)
-    axis = None if node.attr("asvector", False) else node.attr("axis", -1)
+    x, order = node.var("X"), float(node.attr("porder", 2.0))
+    axis = None if node.attr("asvector", False) or not x.ndim else int(node.attr("axis", -1))
     keepdims = bool(node.attr("keepdim", False))
+    if math.isinf(order):
+        axes = None if axis is None else (axis,)
+        return extreme("max" if order > 0 else "min", ops.abs(x), axes, keepdims)
     if order == 0:
         return ops.sum(
             cast_to_dtype(ops.not_equal(x, 0.0), x.dtype), axis=axis, keepdims=keepdims
@@ -106,7 +164,8 @@ def l2_normalize(node: PaddleOp) -> Var:
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    **derived("paddle", reduction_rule, "reduction", "extreme", "truth"),
+    **derived("paddle", reduction_rule, "reduction", "truth"),
+    **derived("paddle", extreme_rule, "extreme"),
     **derived("paddle", arg_extreme_rule, "position"),
     **derived("paddle", softmax, "softmax"),
     "argsort": argsort,

@@ -25,7 +25,7 @@ Function = Callable[..., Var]
 
 def unary_rule(function: Callable[[Var], Var]) -> Rule:
     """Return the rule of a function of one array."""
-    return lambda node: function(node.var("X"))
+    return lambda node: function(node.x())
 
 
 def align_operand(y: Var, rank: int, axis: int) -> Var:
@@ -46,7 +46,7 @@ def binary_rule(function: Function) -> Rule:
     """Return the rule of a binary function, with broadcasting along `axis`."""
 
     def rule(node: PaddleOp) -> Var:
-        x, y = node.var("X"), node.var("Y")
+        x, y = node.x(), node.y()
         axis = node.attr("axis", -1)
         if x.ndim < y.ndim:
             return function(align_operand(x, y.ndim, axis), y)
@@ -106,10 +106,15 @@ def power(node: PaddleOp) -> Var:
 
 
 def clip(node: PaddleOp) -> Var:
-    """Clip to bounds."""
+    """Clip to bounds; the derivative is 0 at a bound, and bounds have none."""
     x = node.var("X")
-    low, high = (_bound(node, name) for name in ("Min", "Max"))
-    return clamp(x, _bound_like(low, x), _bound_like(high, x))
+    low, high = (_bound_like(_bound(node, name), x) for name in ("Min", "Max"))
+    if not isinstance(low, Var) and not isinstance(high, Var):
+        return clamp_zero_slope(x, low, high)
+    if not is_float(x.dtype):
+        return clamp(x, low, high)
+    clipped = ops.stop_gradient(ops.maximum(ops.minimum(x, high), low))
+    return ops.where((x > low) & (x < high), x, clipped)
 
 
 def _bound(node: PaddleOp, slot: str) -> Any:

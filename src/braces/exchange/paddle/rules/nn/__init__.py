@@ -1,0 +1,1 @@
+"""Rules of layers: windows, matrix products, normalization, recurrence, losses."""

@@ -1,0 +1,1 @@
+"""Rules of arrays: arithmetic, shapes, indexing, reductions, linear algebra."""
