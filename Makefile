@@ -130,9 +130,18 @@ $(PEERS_READY): $(READY) pyproject.toml
 suite-jax: .venv-suite-jax/.ready ## JAX's own tests and libraries of JAX (WHAT passes arguments on)
 suite-torch: .venv-suite-torch/.ready ## PyTorch's databases of operators and modules, architectures
 suite-onnx-files: .venv-suite-onnx-files/.ready ## ONNX files of other packages, and of exporters
-suite-paddle: .venv-suite-paddle/.ready ## models, layers and programs of Paddle
+suite-paddle: .venv-suite-paddle/.ready .venv-paddle/.ready ## models, layers and programs of Paddle
+suite-paddle: export PADDLE_PYTHON ?= $(CURDIR)/.venv-paddle/bin/python
 suite-jax suite-torch suite-onnx-files suite-paddle: suite-%:
 	.venv-suite-$*/bin/python -m suites $* --workers $(WORKERS) --write $(WHAT)
+
+# Paddle itself, which needs another NumPy than JAX.
+.venv-paddle/.ready: pyproject.toml
+	@echo 'Setting up .venv-paddle: several minutes the first time.'
+	@$(PYTHON) -m venv --clear .venv-paddle
+	@.venv-paddle/bin/python -m pip install $(PIP_QUIET) "pip>=25.1"
+	@.venv-paddle/bin/python -m pip install $(PIP_QUIET) --group paddle
+	@touch $@
 
 .venv-suite-%/.ready: $(READY) pyproject.toml
 	@echo 'Setting up .venv-suite-$*: several minutes the first time.'

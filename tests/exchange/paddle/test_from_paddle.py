@@ -267,6 +267,8 @@ def test_the_error_of_a_foreign_file_has_the_expected_format(tmp_path: Path) -> 
         FileFormatError, match=r"format of Paddle 3[\s\S]*FLAGS_enable_pir_api=0"
     ):
         br.from_paddle(tmp_path)
+    with pytest.raises(FileFormatError, match="FLAGS_enable_pir_api=0"):
+        br.from_paddle(tmp_path / "net")
     (tmp_path / "__model__").write_bytes(b"\xff" * 40)
     with pytest.raises(FileFormatError, match="not a Paddle program"):
         br.from_paddle(tmp_path)

@@ -133,7 +133,8 @@ def find_files(path: Path) -> Files:
         with_suffix = path.with_name(
             f"{path.name}{PROGRAM_SUFFIX}"
         )  # as Paddle's own functions do
-        path = with_suffix if with_suffix.exists() else path
+        newer = path.with_name(f"{path.name}.json")
+        path = next((other for other in (with_suffix, newer) if other.exists()), path)
     path.stat()
     return _of_file(path)
 
