@@ -25,7 +25,7 @@ from braces.exchange.paddle.rules.tensor.reductions import REDUCTIONS
 from braces.exchange.paddle.rules.tensor.selection import SELECTION
 from braces.exchange.paddle.rules.tensor.shape import SHAPES
 from braces.exchange.paddle.rules.tensor.special import SPECIAL
-from braces.exchange.paddle.rules.tensor_array import LISTS
+from braces.exchange.paddle.rules.tensor.tensor_array import LISTS
 
 RULES: Mapping[str, Rule] = {
     **ARITHMETIC,

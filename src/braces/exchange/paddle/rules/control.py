@@ -17,7 +17,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import BlockScope, ConditionalResult, Held, Value
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.exchange.paddle.rules.tensor_array import has_value, is_unwritten_array
+from braces.exchange.paddle.rules.tensor.tensor_array import has_value, is_unwritten_array
 from braces.extend import functions as ops, lists
 from braces.extend.building import Var
 from braces.extend.constructs import build_block, build_switch, create_rnn, create_while

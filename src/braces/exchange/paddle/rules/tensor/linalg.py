@@ -235,8 +235,8 @@ def triangle_indices(function: Callable[..., Any], rows: str, columns: str) -> R
     """Return the rule of the indices of a triangle."""
 
     def rule(node: PaddleOp) -> Constant:
-        found = function(node.attr(rows), node.attr("offset", 0), node.attr(columns))
-        return Constant.of(np.stack(found), node.dtype("dtype", INT64))
+        indices = function(node.attr(rows), node.attr("offset", 0), node.attr(columns))
+        return Constant.of(np.stack(indices), node.dtype("dtype", INT64))
 
     return rule
 

@@ -38,11 +38,11 @@ def unique(node: PaddleOp) -> Results:
     axes, dtype = node.many("axis"), node.dtype("dtype", INT64)
     in_order = bool(node.attr("is_sorted", False))
     x = node.x() if axes or node.x().ndim else ops.reshape(node.x(), (1,))
-    found = data_dependent.unique(x, axes[0] if axes else None, sorted=in_order)
-    inverse = ops.reshape(found.inverse_indices, (-1,))
-    indices = (found.indices, inverse, found.counts)
+    distinct = data_dependent.unique(x, axes[0] if axes else None, sorted=in_order)
+    inverse = ops.reshape(distinct.inverse_indices, (-1,))
+    indices = (distinct.indices, inverse, distinct.counts)
     first, inverse, counts = (cast_to_dtype(at, dtype) for at in indices)
-    return {"Out": found.values, "Indices": first, "Index": inverse, "Counts": counts}
+    return {"Out": distinct.values, "Indices": first, "Index": inverse, "Counts": counts}
 
 
 def consecutive(node: PaddleOp) -> Results:

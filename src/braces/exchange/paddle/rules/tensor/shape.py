@@ -23,7 +23,7 @@ from braces.exchange.common.values.constants import Constant
 from braces.exchange.common.values.equal_sizes import unify_concat_sizes
 from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
-from braces.exchange.paddle.rules.tensor_array import slice_element
+from braces.exchange.paddle.rules.tensor.tensor_array import slice_element
 from braces.extend import dims, functions as ops, layers
 from braces.extend.building import Var
 from braces.extend.types import FLOAT32, Dim, Size

@@ -60,7 +60,7 @@ def distance(node: PaddleOp) -> Var:
 
 
 def is_close(node: PaddleOp) -> Var:
-    """Whether numbers are nearly equal, or all of them."""
+    """The truth values of near equality, or their conjunction."""
     x, y = node.x(), node.y()
     relative, absolute = (_tolerance(node, name) for name in ("rtol", "atol"))
     close = ops.abs(x - y) <= absolute + relative * ops.abs(y)
@@ -76,7 +76,7 @@ def _tolerance(node: PaddleOp, name: str) -> float:
 
 
 def all_equal(node: PaddleOp) -> Var:
-    """Whether two arrays have the same shape and numbers."""
+    """The equality of two arrays in shape and numbers."""
     x, y = node.x(), node.y()
     if x.ndim != y.ndim:
         return fill_shape((), False, BOOL)
