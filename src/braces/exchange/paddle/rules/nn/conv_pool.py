@@ -84,7 +84,7 @@ def _margins(node: PaddleOp, x: Var, w: Var, dilation: Sequence[int]) -> dict[st
 def _transposed_margins(
     node: PaddleOp, x: Var, w: Var, dilation: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the padding, and the further elements that an output size asks for."""
+    """Return the padding, and the extra elements of an output size."""
     rank = x.ndim - 2
     wanted = [int(str(n)) for n in node.sizes("output_size", "OutputSizeTensor")]
     more = [int(n) for n in node.attr("output_padding") or [0] * rank]
