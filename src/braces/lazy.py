@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
     import jax
     import jax._src.distributed as distributed
+    import jax._src.interpreters.mlir as lowerings
     import jax._src.xla_bridge as xla_bridge
     import jax.core as tracing
     import jax.custom_derivatives as derivatives
@@ -106,6 +107,7 @@ else:
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
     distributed = LazyModule("jax._src.distributed")
+    lowerings = LazyModule("jax._src.interpreters.mlir")
     derivatives = LazyModule("jax.custom_derivatives")
     jax_special = LazyModule("jax.scipy.special")
     extend = LazyModule("jax.extend.core")
@@ -129,7 +131,8 @@ else:
 __all__ = [
     "ad", "asyncio", "backends", "batchers", "batching", "compilation_cache", "console",
     "derivatives", "distributed", "extend", "grain", "jax", "jax_special", "jaxlib", "jnp",
-    "keys", "lax", "layouts", "mlir", "onnx", "onnxruntime", "optax", "partitioning", "pyarrow",
+    "keys", "lax", "layouts", "lowerings", "mlir", "onnx", "onnxruntime", "optax",
+    "partitioning", "pyarrow",
     "pyarrow_ipc", "pyarrow_parquet", "ray", "ray_strategies", "rich_live", "rich_table",
     "rich_text", "sklearn_datasets", "starlette_applications", "starlette_responses",
     "starlette_routing", "tracing", "uvicorn", "xla_bridge", "xla_metadata",

@@ -197,7 +197,7 @@ class DefinitionRules:
 
         Args:
             error: The class of the error.
-            message: The message.
+            message: The message; `{name}` in it stands for the value of an attribute.
             fix: The way out.
 
         Example:

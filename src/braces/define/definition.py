@@ -44,7 +44,7 @@ class Check:
         kernel: Same parameters as the operator's kernel; returns a bool array, true at errors,
             or the failure codes of `braces.define.core.check_code.encode_offender`.
         error: The class of the error.
-        message: Its text.
+        message: Its text; `{name}` stands for the value of an attribute.
         fix: The way out.
     """
 
@@ -273,10 +273,12 @@ class OpDef:
 
     def failure(self, attrs: Attrs, code: int) -> BracesError:
         """Return the error of a run that fails at this operator with check code `code`."""
-        del attrs
         check = self.check
         assert check is not None
-        return check.error(check.message, given=decode_offender(code), fix=check.fix)
+        message = check.message
+        for name, value in attrs.items():
+            message = message.replace(f"{{{name}}}", str(value))
+        return check.error(message, given=decode_offender(code), fix=check.fix)
 
     def infer_blocks(
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]

@@ -17,12 +17,13 @@ from braces.jaxpr.rules.ordering import ORDERING
 from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
 from braces.jaxpr.rules.threefry import RANDOM
+from braces.jaxpr.written_rules.factorizations import FACTORIZATIONS
 
 _VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
     **CALLS,
     **RANDOM,
-    **INSERTED,
+    **INSERTED, **FACTORIZATIONS,
 }  # fmt: skip
 DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "abs": lambda _: True,
@@ -59,8 +60,9 @@ REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute"), DEVICES),
     **dict.fromkeys(("reduce_scatter", "shard_map"), DEVICES),
     **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
-    **dict.fromkeys(("cholesky_update", "geqp3", "geqrf", "hessenberg"), FACTORED),
-    **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
+    **dict.fromkeys(
+        ("cholesky_update", "geqp3", "hessenberg", "schur", "tridiagonal"), FACTORED
+    ),
     **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),

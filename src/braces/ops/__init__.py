@@ -7,6 +7,7 @@ from braces.ops import control
 from braces.ops.array import (
     concat_split,
     creation,
+    error_check,
     identity,
     pad_tile,
     permute,

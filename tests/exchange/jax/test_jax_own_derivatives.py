@@ -297,3 +297,59 @@ def test_a_function_is_an_operator_only_with_the_derivative_of_the_operator() ->
     assert types(jax.nn.relu6)[0] == "relu6"
     for kind in (by_vjp, by_jvp, by_jvps, by_gradient):
         assert "custom_gradient" in types(kind(jax.nn.relu))
+
+
+# ---- derivatives that are unknown ------------------------------------------------------------
+
+
+def with_a_failing_rule(f: Function) -> Function:
+    made = jax.custom_vjp(f)
+
+    def fail(x: Any, g: Any) -> Any:
+        raise NotImplementedError("no derivative here")
+
+    made.defvjp(lambda x: (f(x), x), fail)
+    return made
+
+
+def with_a_rule_that_is_not_linear(f: Function) -> Function:
+    made = jax.custom_jvp(f)
+    made.defjvp(lambda x, t: (f(x[0]), jnp.abs(t[0]) * x[0]))
+    return made
+
+
+@pytest.mark.parametrize("kind", [with_a_failing_rule, with_a_rule_that_is_not_linear])
+def test_an_unknown_derivative_is_refused_when_its_gradient_is_requested(
+    kind: Callable[[Function], Function], mode: str
+) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return jnp.sum(kind(bend)(x) * y)
+
+    prog, _ = br.from_jax(function, ROW, ROW)
+    prog = br.parse(str(prog))
+    with prog:
+        (grad,) = br.gradients(prog.var("out"), prog.var("y"))
+        with pytest.raises(br.GradientError, match="gradient of `bend` cannot be traced"):
+            br.gradients(prog.var("out"), prog.var("x"))
+    feed = {"x": ROW, "y": ROW}
+    got = br.Executor(mode=mode).run(prog, br.Scope(), feed, ["out", grad])
+    np.testing.assert_allclose(got[0], function(ROW, ROW), rtol=1e-6)
+    np.testing.assert_allclose(got[1], np.maximum(ROW, 0.0), rtol=1e-6)
+
+
+def test_a_captured_value_is_refused_only_as_the_source_of_a_gradient(mode: str) -> None:
+    def function(x: Any, w: Any) -> Any:
+        scale = w * 2.0
+        made = jax.custom_vjp(lambda x: x * scale)
+        made.defvjp(lambda x: (x * scale, x), lambda x, g: (5.0 * g * x,))
+        return jnp.sum(made(x))
+
+    prog, _ = br.from_jax(function, ROW, ROW)
+    with prog:
+        (grad,) = br.gradients(prog.var("out"), prog.var("x"))
+        with pytest.raises(br.GradientError, match="captures a differentiated value"):
+            br.gradients(prog.var("out"), prog.var("w"))
+    feed = {"x": ROW, "w": ROW}
+    got = br.Executor(mode=mode).run(prog, br.Scope(), feed, ["out", grad])
+    np.testing.assert_allclose(got[0], np.sum(2.0 * ROW * ROW), rtol=1e-6)
+    np.testing.assert_allclose(got[1], 5.0 * ROW, rtol=1e-6)

@@ -42,8 +42,10 @@ same_p = define("same", lambda x, *, message: x)
 any_p = define("any_of_all", jnp.any)
 parts_p = define("parts", lambda x, *, sharp: [jnp.sin(x) * sharp, x > 0.0], several=True)
 bent_p = define("bent", lambda x: jnp.maximum(x, 0.0) * 2.0)
+wave_p = define("wave", jnp.sin)
 tripled_p = define("tripled", lambda x: x * 3.0)
 ad.deflinear2(tripled_p, lambda g, _: [tripled_p.bind(g)])
+ad.defjvp(wave_p, lambda t, x: t * wave_p.bind(x + 1.0))
 ad.defjvp(bent_p, lambda t, x: t * jnp.cos(x) * x)  # another derivative than the values have
 
 
@@ -108,6 +110,84 @@ def test_a_primitive_without_a_derivative_has_its_values(mode: str) -> None:
     (got,) = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, ["out"])
     np.testing.assert_allclose(got, while_any(X))
     assert "any" in [op.type for _, op in all_ops(prog.definition.main)]
+
+
+def lowered_only() -> Any:
+    """A primitive without an implementation, lowered by a function."""
+    made = jax.extend.core.Primitive("lowered_only")
+    made.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(made, mlir.lower_fun(lambda x: jnp.sin(x), multiple_results=False))
+    return made
+
+
+lowered_p = lowered_only()
+nested_p = define(
+    "nested", lambda x, *, depth: nested_p.bind(x * 2.0, depth=depth - 1) if depth else x
+)
+chosen_p = define("chosen", lambda index, x: (jnp.sin, jnp.cos)[index.item()](x))
+chosen_p.def_abstract_eval(lambda index, x: x)
+
+
+def test_the_function_of_a_lowering_and_known_arguments_are_used(mode: str) -> None:
+    index = np.asarray(1)
+
+    def function(x: Any) -> Any:
+        return lowered_p.bind(x), nested_p.bind(x, depth=3), chosen_p.bind(index, x)
+
+    prog, _ = br.from_jax(function, X)
+    got = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, list(prog.fetches))
+    for mine, theirs in zip(got, (np.sin(X), 8.0 * X, np.cos(X)), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+def test_the_third_derivative_of_a_primitive_of_a_library_is_refused() -> None:
+    prog, _ = br.from_jax(lambda x: jnp.sum(wave_p.bind(x) ** 2), X)
+    with prog:
+        grad = prog.var("out")
+        for _ in range(2):
+            (grad,) = br.gradients(br.sum(br.sin(grad)), prog.var("x"))
+        with pytest.raises(
+            br.GradientError, match="`wave` of a JAX library has derivatives up to"
+        ):
+            br.gradients(br.sum(br.sin(grad)), prog.var("x"))
+
+
+def raise_if(x: Any, bad: Any, *messages: str, index: Any = 0) -> Any:
+    """A check of values as libraries write it: a branch whose callback raises."""
+
+    def fail(at: Any) -> Any:
+        raise RuntimeError(messages[int(at)])
+
+    def raises(x: Any) -> Any:
+        return jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), index)
+
+    return jax.lax.cond(bad, raises, lambda x: x, x)
+
+
+def test_a_branch_that_raises_is_a_check_of_the_value(mode: str) -> None:
+    def function(x: Any) -> Any:
+        at = jnp.where(x[1] < -5.0, 1, 0)
+        return jnp.sum(raise_if(x * 2.0, jnp.any(x > 9.0), "too large", "both", index=at) ** 2)
+
+    prog, _ = br.from_jax(function, X)
+    with prog:
+        (grad,) = br.gradients(prog.var("out"), prog.var("x"))
+    run = br.Executor(mode=mode).run
+    value, slope = run(prog, br.Scope(), {"x": X}, ["out", grad])
+    np.testing.assert_allclose(value, np.sum(4.0 * X**2), rtol=1e-6)
+    np.testing.assert_allclose(slope, 8.0 * X, rtol=1e-6)
+    for x, message in (([10.0, 0.0, 0.0], "too large"), ([10.0, -6.0, 0.0], "both")):
+        with pytest.raises(br.RunError, match=message):
+            run(prog, br.Scope(), {"x": np.asarray(x, "f")}, ["out"])
+
+
+def test_a_branch_with_another_callback_is_refused() -> None:
+    def function(x: Any) -> Any:
+        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.lax.cond(x[0] > 0, lambda x: jax.pure_callback(np.sin, shape, x), jnp.cos, x)
+
+    with pytest.raises(br.ProgramError, match="`pure_callback`: Python callback"):
+        br.from_jax(function, X)
 
 
 def test_a_primitive_that_cannot_be_read_is_refused_with_its_line() -> None:

@@ -16,6 +16,11 @@ function and rule share are built once.
 A rule that calls the function itself on the same arguments reads the existing results. A rule
 that calls it on other arguments, or another such function, nests custom gradients down to
 `DEEPEST`. Higher derivatives follow from the arithmetic.
+
+A function without a known derivative has its values; `refuse_gradient` is the operator that
+raises an error where its gradient is requested. That is a rule that JAX cannot trace or
+transpose, a function that captures a differentiated value, and the third derivative of the
+primitive of a library.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from braces.builder.append import emit
 from braces.builder.builder import current_program
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, expose, tensor_type
@@ -37,13 +43,17 @@ from braces.passes.autodiff.common import is_differentiable_path
 
 DEEPEST = 4
 """The deepest nesting of custom gradients."""
+DEEPEST_IN_LIBRARIES = 2
+"""The same for primitives of libraries, whose rules may call several solvers."""
 
 
 def has_custom_gradient(e: Equation, values: Sequence[Value]) -> bool:
     """Return whether cotangents can flow through a call to a variable."""
-    return (
-        bool(_sources_of(e, values) and _float_results(e)) and len(e.runner.standing) < DEEPEST
-    )
+    return len(e.runner.standing) < DEEPEST and _has_float_path(e, values)
+
+
+def _has_float_path(e: Equation, values: Sequence[Value]) -> bool:
+    return bool(_float_results(e)) and bool(_sources_of(e, values))
 
 
 def enclosing_results(e: Equation, values: Sequence[Value]) -> list[Value] | None:
@@ -60,22 +70,24 @@ def convert_with_custom_gradient(
         e: The equation of the call.
         runner: The importer of the current block.
         values: The arguments.
-
-    Raises:
-        ProgramError: If the function captures a value that requires a gradient.
     """
     closed = e.params["call_jaxpr"]
-    _refuse_closed_over(e, values)
     results = runner.run(closed.jaxpr, closed.consts, values)
-    return attach_jax_gradient(e, runner, values, results)
+    results = attach_jax_gradient(e, runner, values, results)
+    captured = _captured_sources(e, values)
+    return refuse_gradient(e, results, captured, _closure_error(e)) if captured else results
 
 
-def with_jax_derivative(rule: Rule, differs: Callable[[Equation], bool]) -> Rule:
+def with_jax_derivative(
+    rule: Rule, differs: Callable[[Equation], bool], deepest: int = DEEPEST
+) -> Rule:
     """Extend a rule so that its results have JAX's derivative of the primitive.
 
     Args:
         rule: Builds operators with the same values.
         differs: Returns whether their derivative differs for some arguments, from the equation.
+        deepest: The deepest nesting of custom gradients; derivatives of a higher order than
+            this nesting are refused if it is below `DEEPEST`.
     """
 
     def rule_with_derivative(e: Equation, *values: Value) -> Value | Sequence[Value]:
@@ -86,7 +98,10 @@ def with_jax_derivative(rule: Rule, differs: Callable[[Equation], bool]) -> Rule
         if e.runner.whole is None or not differs(e) or not has_custom_gradient(e, values):
             return results
         result_list = list(results) if isinstance(results, Sequence) else [results]
-        return attach_jax_gradient(e, e.runner, values, result_list)
+        if len(e.runner.standing) < deepest:
+            return attach_jax_gradient(e, e.runner, values, result_list)
+        sources = [var for _, var in _sources_of(e, values)]
+        return refuse_gradient(e, result_list, sources, _order_error(e))
 
     return rule_with_derivative
 
@@ -100,8 +115,8 @@ def attach_jax_gradient(
 ) -> list[Value]:
     """Attach JAX's gradient to the results of an equation.
 
-    An equation without a gradient in JAX keeps that of its operators, unless a user's rule
-    fails.
+    A primitive without a gradient in JAX keeps that of its operators. The gradient of a
+    function whose own rule fails is refused.
 
     Args:
         e: The equation.
@@ -119,10 +134,12 @@ def attach_jax_gradient(
     try:
         rule = _pullback(e, function or _primitive_function(e), [at for at, _ in sources], ends)
         consts = [_resolve_captured(e, array, runner) for array in rule.consts]
-    except ProgramError:
-        if function is not None or ("call_jaxpr" in e.params and not runner.standing):
+    except ProgramError as error:
+        if function is not None:
             raise
-        return [*variables]
+        if "call_jaxpr" not in e.params:
+            return [*variables]
+        return refuse_gradient(e, variables, [var for _, var in sources], error)
 
     def build(params: list[Var]) -> list[Var]:
         existing: list[Value] = [*variables]
@@ -241,18 +258,37 @@ def _resolve_captured(e: Equation, array: Any, runner: JaxprReader) -> Any:
     return value
 
 
-def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
-    """Raise an error for a captured value that would need a gradient, as JAX does.
+def _captured_sources(e: Equation, values: Sequence[Value]) -> list[Var]:
+    """Return the captured values that would need a gradient, which JAX refuses.
 
     Arrays that are constants in JAX need none.
     """
     whole = e.runner.whole
     constants = set[str]() if whole is None else whole.brought
-    for value in values[: e.params["num_consts"]]:
-        if not isinstance(value, Var) or value.name in constants:
-            continue
-        if _has_gradient(value):
-            raise _closure_error(e)
+    return [
+        expose(value)
+        for value in values[: e.params["num_consts"]]
+        if isinstance(value, Var) and value.name not in constants and _has_gradient(value)
+    ]
+
+
+def refuse_gradient(
+    e: Equation, results: Sequence[Value], sources: Sequence[Var], error: ProgramError
+) -> list[Value]:
+    """Return results that raise an error where a gradient with respect to sources is requested.
+
+    Args:
+        e: The equation.
+        results: Its results.
+        sources: The values on which they depend by an unknown derivative.
+        error: The reason.
+    """
+    refused = list(results)
+    for at in _float_results(e):
+        for source in sources:
+            result = e.lift(refused[at])
+            refused[at] = emit("refuse_gradient", result, source, message=error.what)
+    return refused
 
 
 def _closure_error(e: Equation) -> ProgramError:
@@ -260,6 +296,12 @@ def _closure_error(e: Equation) -> ProgramError:
     return ProgramError(
         f"`{name}` has a custom derivative and captures a differentiated value.",
         fix=f"Pass the value to `{name}` as an argument, or stop its gradient.",
+    )
+
+
+def _order_error(e: Equation) -> ProgramError:
+    return ProgramError(
+        f"`{e.name}` of a JAX library has derivatives up to order {DEEPEST_IN_LIBRARIES}."
     )
 
 

@@ -27,6 +27,11 @@ from braces.jaxpr.core.custom_derivatives import (
 )
 from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
 from braces.jaxpr.core.named_scopes import block_name
+from braces.jaxpr.core.raising_branches import (
+    RaisingBranch,
+    check_results,
+    find_raising_branches,
+)
 from braces.jaxpr.core.recognized_draws import append_draw
 from braces.jaxpr.core.recognized_functions import operator_of
 from braces.jaxpr.core.tracing import closed_jaxpr
@@ -103,16 +108,39 @@ def high_level_call(e: Equation, *values: Value) -> list[Value]:
 # ---- branches --------------------------------------------------------------------------------
 
 
-def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
+def cond(e: Equation, index: Value, *values: Value) -> Sequence[Value]:
     """A switch, whose index JAX has clamped; a known index selects a branch at import time."""
+    branches = e.params["branches"]
     if not isinstance(index, Var):
-        return [*map(e.lift, e.call(e.params["branches"][int(index)], values))]
+        return [*map(e.lift, e.call(branches[int(index)], values))]
+    raising = find_raising_branches(branches)
+    if raising:
+        return _cond_with_errors(e, raising, index, values)
+    return _switch(e, index, branches, values)
+
+
+def _cond_with_errors(
+    e: Equation, raising: Sequence[RaisingBranch], index: Var, values: Sequence[Value]
+) -> Sequence[Value]:
+    """A conditional of the branches that do not raise, with a check that no other is taken."""
+    branches, indices = e.params["branches"], {branch.index for branch in raising}
+    others = [branch for at, branch in enumerate(branches) if at not in indices]
+    if len(others) == 1:
+        results = e.call(others[0], values)
+    else:
+        cases = [others[0] if at in indices else case for at, case in enumerate(branches)]
+        results = _switch(e, index, cases, values)
+    return check_results(e, raising, index, values, results)
+
+
+def _switch(
+    e: Equation, index: Var, branches: Sequence[Any], values: Sequence[Value]
+) -> Sequence[Var]:
     cases = [
         _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
-        for branch in e.params["branches"]
+        for branch in branches
     ]
-    index_var = emit("cast", e.lift(index), dtype="int32")
-    return build_switch(index_var, cases, total=True)
+    return build_switch(emit("cast", index, dtype="int32"), cases, total=True)
 
 
 # ---- loops -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Identity operators: a plain copy, a shape assertion, and a fence for rematerialization."""
+"""Identity operators: a copy, a shape assertion, a fence, and a value without a gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from braces.define.decorator import Tensor, op
 from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Shape, sum_of
 from braces.dtypes import TensorType, Type
-from braces.errors import RunError, ShapeError
+from braces.errors import GradientError, RunError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.common.linear_jvp import VarSlots, register_linear
 from braces.ops.common.rules import Backward
@@ -205,3 +205,68 @@ def fence_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) ->
     """The tangent passes through; that of the gate has no effect."""
     del values, attrs
     return {"out": tangents["x"]} if tangents["x"] else {}
+
+
+def refuse_gradient_axis_map(types: Types, attrs: Attrs) -> AxisMap:
+    """Axis map: pointwise in `x`; the values of the source are not used."""
+    del attrs
+    source, x = (numbered_indices(first_rank(types, slot), slot) for slot in ("source", "x"))
+    return make_axis_map(types, {"x": (x,), "source": (source,)}, {"out": (x,)}, fills={})
+
+
+@op(
+    axes=refuse_gradient_axis_map,
+    dtypes=lambda what, x, source, **_: x,
+    function=False,
+    operations=0,
+    examples=(
+        "x=f32[2,3] source=i32[2] message='unknown'",
+        "x=f64[b,4] source=i64[b] message='unknown'",
+        "x=f32[] source=i32[0] message='unknown'",
+    ),
+)
+def refuse_gradient(x: Tensor, source: Tensor, *, message: str) -> Tensor:
+    """The input, whose gradient with respect to `source` is unknown.
+
+        out = x
+
+    Importers use it for a computation with values and without a known derivative. The cotangent
+    of `x` is that of the output.
+
+    Inputs:
+        x: any[*shape].
+        source: any[*any]. The computation depends on it.
+
+    Attributes:
+        message: The reason, as an error message.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        GradientError: If a gradient depends on `source`.
+    """
+    del source, message
+    return x
+
+
+@refuse_gradient.gradient
+def refuse_gradient_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent passes to `x`; one of `source` is refused."""
+    if g.wants("source"):
+        raise GradientError(g.attrs["message"], fix=_STOP)
+    return {"x": g.out_grad}
+
+
+@refuse_gradient.jvp
+def refuse_gradient_jvp(
+    values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
+) -> VarSlots:
+    """The tangent of `x` passes; one of `source` is refused."""
+    del values
+    if tangents["source"]:
+        raise GradientError(str(attrs["message"]), fix=_STOP)
+    return {"out": tangents["x"]} if tangents["x"] else {}
+
+
+_STOP = "Stop the gradient of the arguments, or differentiate with respect to others."

@@ -10,4 +10,5 @@ REFERENCES = {
     "ensure_shape": Reference(lambda x, shape: np.array(x)),
     "identity": Reference(np.array),
     "fence": Reference(lambda gate, x: x),
+    "refuse_gradient": Reference(lambda x, source, message: np.array(x)),
 }

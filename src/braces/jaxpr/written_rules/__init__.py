@@ -1,0 +1,1 @@
+"""Rules of rarer primitives, written as JAX functions of other primitives."""

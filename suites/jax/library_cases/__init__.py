@@ -1,0 +1,1 @@
+"""Realistic calls of libraries of JAX, as functions and arguments."""
