@@ -1,4 +1,4 @@
-"""Householder reflections and tridiagonal systems equal those of LAPACK."""
+"""Householder reflections and tridiagonal systems of JAX functions equal those of LAPACK."""
 
 from __future__ import annotations
 
