@@ -134,10 +134,14 @@ def _messages(function: Callable[..., Any]) -> tuple[str, ...]:
     for name, value in inspect.getclosurevars(function).nonlocals.items():
         if "msg" not in name and "message" not in name:
             continue
-        values = (value,) if isinstance(value, str) else value
-        if isinstance(values, Sequence) and all(isinstance(text, str) for text in values):
+        values: Any = (value,) if isinstance(value, str) else value
+        if isinstance(values, tuple | list) and all(map(_is_text, cast("Any", values))):
             return tuple(cast("Sequence[str]", values)) or (f"`{function.__name__}` failed.",)
     return (f"`{function.__name__}` raised an error.",)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _selector(jaxpr: Any, eqn: Any) -> RaisingOperand | int:
