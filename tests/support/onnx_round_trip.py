@@ -15,6 +15,7 @@ import braces as br
 from braces.exchange.onnx.runtime import session
 from braces.extend.programs import all_bodies
 from braces.extend.types import is_float
+from braces.frontend.core.functions import function_of as function_of
 from braces.ir.records import BLOCK
 
 

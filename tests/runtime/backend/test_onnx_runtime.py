@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend.core import functions as ops
 
 pytestmark = pytest.mark.unoptimized
 pytest.importorskip("onnxruntime")
@@ -26,7 +25,7 @@ def classifier() -> tuple[br.Program, br.Var, br.Var]:
         x = br.data("x", ["batch", 2, 6, 6])
         y = br.data("y", ["batch"], dtype="int32")
         h = br.batch_norm(br.conv2d(x, 4, 3, act="relu", name="conv"), name="norm")
-        h = br.dropout(br.flatten(ops.max_pool2d(h, window=2)), 0.3)
+        h = br.dropout(br.flatten(br.max_pool2d(h, window=2)), 0.3)
         logits = br.fc(h, 3, name="fc")
         loss = br.mean(br.softmax_cross_entropy(logits, y))
         br.optimizer.sgd(0.1, momentum=0.9).minimize(loss)
@@ -94,7 +93,7 @@ def test_a_loop_that_depends_on_data_is_differentiated_twice() -> None:
     with br.Program() as prog:
         a = br.data("a", [])
         root = br.while_loop(
-            lambda x: ops.abs(x * x - a) > 1e-4, lambda x: (x + a / x) / 2.0, a, max_trips=30
+            lambda x: br.abs(x * x - a) > 1e-4, lambda x: (x + a / x) / 2.0, a, max_trips=30
         )
         (slope,) = br.gradients(root, [a])
         assert slope is not None
@@ -107,7 +106,7 @@ def test_a_loop_that_depends_on_data_is_differentiated_twice() -> None:
 
 def test_sizes_that_the_export_needs_have_a_session_each() -> None:
     with br.Program() as prog:
-        y = ops.pad(br.data("x", ["n"]), [(2, 1)], mode="wrap")
+        y = br.pad(br.data("x", ["n"]), [(2, 1)], mode="wrap")
     exe = by_onnx_runtime()
     for size in (3, 4, 3):
         x = np.arange(size, dtype="float32")
@@ -120,7 +119,7 @@ def test_sizes_that_the_export_needs_have_a_session_each() -> None:
 def test_data_that_only_determines_a_size_is_fed() -> None:
     with br.Program() as prog:
         x = br.data("x", ["n", 2])
-        y = ops.broadcast_to(br.data("y", [1]), (x.shape[0],))
+        y = br.broadcast_to(br.data("y", [1]), (x.shape[0],))
     exe, feed = by_onnx_runtime(), {"x": np.zeros((3, 2), "float32"), "y": [2.0]}
     np.testing.assert_array_equal(exe.run(prog, br.Scope(), feed, y), [2.0, 2.0, 2.0])
 
@@ -173,7 +172,7 @@ def test_missing_and_misshapen_parameters_fail_as_by_xla() -> None:
 def test_operators_without_an_onnx_form_are_named_together() -> None:
     with br.Program() as prog:
         x = br.data("x", [3, 3])
-        fetch = [ops.eigvalsh(x), ops.svdvals(x)]
+        fetch = [br.linalg.eigvalsh(x), br.linalg.svdvals(x)]
     with pytest.raises(br.ProgramError) as caught:
         by_onnx_runtime().run(prog, br.Scope(), {"x": np.eye(3, dtype="float32")}, fetch)
     assert "backend onnxruntime" in caught.value.what
@@ -190,7 +189,7 @@ def test_kernels_that_onnx_runtime_lacks_are_refused() -> None:
 
 def test_an_index_out_of_range_fails_in_onnx_runtime() -> None:
     with br.Program() as prog:
-        y = ops.take(br.data("x", [3]), br.data("i", ["n"], dtype="int32"), axis=0)
+        y = br.take(br.data("x", [3]), br.data("i", ["n"], dtype="int32"), axis=0)
     feed = {"x": np.zeros(3, "float32"), "i": np.array([5], "int32")}
     with pytest.raises(br.RunError, match=r"(?s)ONNX Runtime failed.*out"):
         by_onnx_runtime().run(prog, br.Scope(), feed, y)

@@ -11,8 +11,7 @@ import onnx
 import pytest
 
 import braces as br
-from braces.frontend.core import functions as ops
-from tests.support.onnx_round_trip import run_model
+from tests.support.onnx_round_trip import function_of, run_model
 
 pytestmark = pytest.mark.unoptimized
 
@@ -81,7 +80,7 @@ def check(made: Any, x: Any, tolerance: float = 1e-5) -> None:
 
 def layer_of(name: str, attrs: Mapping[str, Any]) -> Layer:
     """A function with attributes."""
-    return lambda x: ops.function_of(name)(x, **attrs)
+    return lambda x: function_of(name)(x, **attrs)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -113,7 +112,7 @@ def test_float64_is_composed_of_nodes_that_onnx_runtime_has(name: str, tmp_path:
 
 
 def test_integers_are_computed_as_floats(tmp_path: Path) -> None:
-    made = exported(ops.gelu, ["batch"], tmp_path, "int32")
+    made = exported(br.gelu, ["batch"], tmp_path, "int32")
     assert nodes(made[-1]) == ["Cast", "Gelu"]
     check(made, np.arange(-3, 4, dtype="int32"))
 
@@ -133,11 +132,11 @@ LAYERS: Mapping[str, tuple[Layer, list[Any], list[str], str]] = {
     ),
     "batch norm": (br.batch_norm, ["b", 4, "h"], ["BatchNormalization"], "batch_norm"),
     "logsumexp": (
-        lambda x: ops.logsumexp(x, axis=1), ["b", 4], ["ReduceLogSumExp"], "logsumexp",
+        lambda x: br.logsumexp(x, axis=1), ["b", 4], ["ReduceLogSumExp"], "logsumexp",
     ),
-    "norm": (lambda x: ops.norm(x, axis=-1), ["b", 4], ["ReduceL2"], "norm"),
+    "norm": (lambda x: br.linalg.norm(x, axis=-1), ["b", 4], ["ReduceL2"], "norm"),
     "mean of images": (
-        lambda x: ops.mean(x, axis=(2, 3), keepdims=True), ["b", 3, "h", "w"],
+        lambda x: br.mean(x, axis=(2, 3), keepdims=True), ["b", 3, "h", "w"],
         ["GlobalAveragePool"], "mean",
     ),
     "convolution": (
@@ -151,15 +150,15 @@ LAYERS: Mapping[str, tuple[Layer, list[Any], list[str], str]] = {
         lambda x: br.conv3d(x, 2, 2, dilation=2), ["b", 1, 5, 5, "d"], ["Conv"], "conv3d",
     ),
     "max pool": (
-        lambda x: ops.max_pool2d(x, window=3, stride=2, padding=1), ["b", 3, "h", "w"],
+        lambda x: br.max_pool2d(x, window=3, stride=2, padding=1), ["b", 3, "h", "w"],
         ["MaxPool"], "max_pool2d",
     ),
     "average pool": (
-        lambda x: ops.avg_pool2d(x, window=(2, 3), padding=1), ["b", 3, "h", "w"],
+        lambda x: br.avg_pool2d(x, window=(2, 3), padding=1), ["b", 3, "h", "w"],
         ["AveragePool"], "avg_pool2d",
     ),
     "average pool of padding": (
-        lambda x: ops.avg_pool1d(x, window=3, padding=1, count_include_pad=True),
+        lambda x: br.avg_pool1d(x, window=3, padding=1, count_include_pad=True),
         ["b", 3, "t"], ["AveragePool"], "avg_pool1d",
     ),
 }  # fmt: skip
@@ -183,7 +182,7 @@ def test_channels_last_are_moved_to_the_front(tmp_path: Path) -> None:
     def layer(x: br.Var) -> br.Var:
         h = br.conv2d(x, 4, 3, padding="same", layout="NHWC")
         h = br.group_norm(br.batch_norm(h, axis=-1), 2, axis=-1)
-        return ops.max_pool2d(h, window=2, layout="NHWC")
+        return br.max_pool2d(h, window=2, layout="NHWC")
 
     made = exported(layer, ["b", "h", "w", 3], tmp_path)
     found = nodes(made[-1])
@@ -214,7 +213,7 @@ def test_a_batch_norm_in_training_is_composed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("layer", "opset", "kind", "op_type"),
-    [(br.rms_norm, 23, "RMSNormalization", "rms_norm"), (ops.silu, 24, "Swish", "silu")],
+    [(br.rms_norm, 23, "RMSNormalization", "rms_norm"), (br.silu, 24, "Swish", "silu")],
 )
 def test_a_newer_version_has_more_operators(
     layer: Layer, opset: int, kind: str, op_type: str, tmp_path: Path
@@ -233,7 +232,7 @@ def test_a_newer_version_has_more_operators(
 
 def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(br.ProgramError, match=r"version 20\b.*\n.*\n?.*21 to 24"):
-        exported(ops.relu, ["b"], tmp_path, opset=20)
+        exported(br.relu, ["b"], tmp_path, opset=20)
 
 
 def test_the_functions_of_a_model_have_its_version(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 import braces as br
 from braces.cli.common.function_help import spelling_of
 from braces.extend.operators import OPS
-from braces.frontend.core import functions as ops
-from tests.support.onnx_round_trip import run_model
+from tests.support.onnx_round_trip import function_of, run_model
 
 pytestmark = pytest.mark.unoptimized
 
@@ -33,7 +32,7 @@ def functions_of(count: int) -> dict[str, Any]:
         for name, definition in OPS.definitions.items():
             if definition.axes_rule == LIKE[count] and spelling_of(name):
                 try:
-                    made[name] = ops.function_of(name)(*given)
+                    made[name] = function_of(name)(*given)
                 except br.BracesError:  # of integers, or of what more it must be told
                     continue
     return {"program": program, **made}

@@ -93,7 +93,7 @@ def lu_factor(x: Var, *, pivot: bool = True, check_errors: bool = False) -> tupl
 
 def _factors(x: Var, pivot: bool) -> tuple[Var, Var, Var]:
     if not pivot:
-        raise ProgramError("LU: unsupported pivot=False.", fix="Use the default pivot=True.")
+        raise ProgramError("LU without pivots is unsupported.", fix="Use pivots, the default.")
     packed, pivots, order = call("lu", x)
     return packed, pivots, order
 
