@@ -13,7 +13,10 @@ import numpy as np
 
 from braces.exchange.paddle.proto import paddle_program_pb2 as pb
 
-CODES = {"bool": 0, "int16": 1, "int32": 2, "int64": 3, "float32": 5, "float64": 6, "uint8": 20}
+CODES = {
+    "bool": 0, "int16": 1, "int32": 2, "int64": 3, "float32": 5, "float64": 6, "uint8": 20,
+    "complex64": 23, "complex128": 24,
+}  # fmt: skip
 TYPES: Sequence[tuple[type, int, str]] = (
     (bool, 6, "b"), (int, 0, "i"), (float, 1, "f"), (bytes, 2, "s"),
 )  # fmt: skip

@@ -145,7 +145,7 @@ steps_per_epoch,max_steps: Use steps=.
 lstm.mask,gru.mask,simple_rnn.mask: Use lengths=, as in lengths=br.sum(mask, axis=1).
 lstm.sequence_length,gru.sequence_length,simple_rnn.sequence_length: Use lengths=.
 key_padding_mask: Use lengths=, or mask= with True for the keys that take part.
-opset,opset_version: The version of ONNX operators is fixed.
+opset_version: Use opset=.
 scan.axis: The loop iterates over the first axis; use br.moveaxis(x, axis, 0).
 initial_epoch,resume,resume_from_checkpoint: A folder resumes at its last step; use folder=.
 validation_split: Split the arrays, and pass validation=br.batches(held_out, batch_size).

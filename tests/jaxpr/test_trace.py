@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax._src import api_util, core, linear_util
+from jax.extend.random import threefry_prng_impl
 
 import braces as br
 from braces.dtypes import parse_type
-from braces.errors import ProgramError
 from braces.jaxpr.rules.callbacks import insertion_function
 from braces.jaxpr.trace import trace
 
@@ -60,6 +61,13 @@ def slid(x: Any) -> Any:
     """The largest of overlapping windows, beyond the ends too, less the smallest."""
     largest = lax.reduce_window(x, -np.float32(np.inf), lax.max, (1, 2), (1, 1), "SAME")
     return largest - lax.reduce_window(x, np.float32(np.inf), lax.min, (1, 3), (1, 1), "SAME")
+
+
+def called(function: Callable[[Any], Any], x: Any) -> Any:
+    """A call of a function that JAX neither compiles nor inlines."""
+    info = api_util.debug_info("called", function, (x,), {})
+    flat = linear_util.wrap_init(lambda x: [function(x)], debug_info=info)
+    return core.call_p.bind(x, subfuns=(flat,))[0]
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -309,6 +317,22 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda n: jax.extend.random.threefry_2x32(n.view("u4")[0, :2], n.view("u4")[1, :2]),
         (N,),
     ),
+    "general matrices": (
+        lambda x: [jnp.sort(jnp.abs(jnp.linalg.eig(x[:, :2])[0]))], (X,),
+    ),
+    "packed factors": (
+        lambda x: lax.linalg.householder_product(*jnp.linalg.qr(x, mode="raw")), (X,),
+    ),
+    "a band": (
+        lambda x, y: lax.linalg.tridiagonal_solve(x / 9, jnp.abs(y) + 1, x / 9, y[..., None]),
+        (X, Y),
+    ),
+    "folded": (lambda n: lax.reduce(n, np.int32(1), lambda a, b: a * b % 7, (1,)), (N,)),
+    "counted bits of a key": (
+        lambda n: threefry_prng_impl.random_bits(n.view("u4")[0, :2], 32, (3,)),
+        (N,),
+    ),
+    "called plainly": (lambda x: called(jnp.sin, x), (X,)),
     "a gradient": (jax.grad(lambda x: jnp.sum(x * jnp.sin(x))), (X,)),
     "branches": (lambda x, n: lax.cond(n.max() > 5, jnp.sin, lambda x: x, x), (X, N)),
     "many branches": (lambda x, n: lax.switch(n.min(), [jnp.sin, jnp.cos, jnp.abs], x), (X, N)),
@@ -323,7 +347,8 @@ FIXED = {
     "filled", "logic", "parts", "products", "random bits", "keys", "mixed bits", "a part",
     "a part replaced", "convolved", "taken", "put", "padded", "slid over", "repeated",
     "matrices", "transformed", "counted bits", "rounded otherwise", "in one order",
-    "multiplied at places", "trips of each",
+    "multiplied at places", "trips of each", "general matrices", "packed factors", "a band",
+    "counted bits of a key",
 }  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [
@@ -440,54 +465,3 @@ def test_a_while_has_a_gradient_that_jax_has_not(mode: str) -> None:
         (grad,) = br.gradients(br.sum(made), program.var("a0"))
     found = run(program, grad, np.abs(X), mode=mode)
     np.testing.assert_allclose(found, np.full((2, 3), 2.0**-4), 1e-6)
-
-
-# ---- what is refused -------------------------------------------------------------------------
-
-
-def refused(function: Callable[..., Any], *types: str) -> str:
-    with br.Program() as program:
-        given = [br.data(f"a{i}", [2, 3], kind) for i, kind in enumerate(types)]
-        before = str(program)
-        with pytest.raises(ProgramError) as info, program:
-            trace("The function", function, *given).build(*given)
-    assert str(program) == before
-    return str(info.value)
-
-
-@pytest.mark.parametrize(
-    ("function", "kind", "said"),
-    [
-        (
-            lambda x: lax.bitcast_convert_type(x, "i2"),
-            "f4",
-            "bit width mismatch of float32 and int16",
-        ),
-        (lambda x: lax.reduce_precision(x, 5, 3), "f4", "5 exponent bits and 3 mantissa bits"),
-        (lambda x: x.at[0].apply(jnp.sin), "f4", "custom update function"),
-        (lambda x: jax.numpy.linalg.eig(x[:, :2])[0], "f4", "complex results"),
-        (lambda x: jnp.linalg.inv(x[:, :2] + 1j), "f4", "dtype complex64"),
-    ],
-    ids=["bits", "precision", "functions", "routines", "complex"],
-)
-def test_what_there_is_no_operator_for_is_refused_by_name(
-    function: Any, kind: str, said: str
-) -> None:
-    text = refused(function, kind)
-    assert said in text
-    assert "test_trace.py:" in text
-
-
-def test_a_function_that_asks_for_values_is_refused() -> None:
-    text = refused(lambda x: x if x.sum() > 0 else -x, "f4")
-    assert "The function cannot be traced" in text
-    assert "test_trace.py:" in text
-    assert "jnp.where" in text
-
-
-def test_a_function_that_fails_is_refused() -> None:
-    assert "cannot be traced: no such thing" in refused(fail, "f4")
-
-
-def fail(x: Any) -> Any:
-    raise LookupError("no such thing")

@@ -11,7 +11,7 @@ from braces.lower.xla.narrow_dtypes import from_carriers as from_carriers
 from braces.runtime.backend.interface import (
     Backend as Backend,
     Runnable as Runnable,
-    refuse_observers as refuse_observers,
+    observers_error as observers_error,
 )
 from braces.runtime.compile.executable_cache import (
     CompileReporter as CompileReporter,

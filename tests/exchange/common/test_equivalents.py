@@ -35,8 +35,16 @@ DTYPES = {
 """The dtype of the operands of a kind, or of an operator that differs; float32 for others."""
 BESIDE = frozenset({"cast", "constant", "identity", "reshape"})
 """Operators that an import may build beside: dtypes, known operands, names of results."""
-DERIVATIVES = {"jax abs": ["greater_equal", "custom_gradient"]}
-"""Operators of a derivative that differs from ours: that of JAX is 0 at 0."""
+LARGER, SMALLER = ["greater", "where"], ["less", "where"]
+FORMS: dict[str, list[str]] = {
+    "jax abs": ["abs", "greater_equal", "custom_gradient"],
+    "paddle elementwise_max": LARGER, "paddle maximum": LARGER,
+    "paddle elementwise_min": SMALLER, "paddle minimum": SMALLER,
+    **{f"paddle {name}": ["block"] for name in ("max", "reduce_max", "min", "reduce_min")},
+}  # fmt: skip
+"""Operators of names whose derivative differs from ours: that of JAX is 0 at 0, and those of
+Paddle at ties are 0 for one operand, or that of each of the extremes.
+"""
 
 
 def cases(system: str) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -125,7 +133,7 @@ def test_an_operator_with_an_equivalent_becomes_that_operator_and_no_formula(
         program = IMPORTS[system](tmp_path, kind, name, dtypes)
         types = [op.type for op in program.definition.main.ops]
         found[name] = [type_ for type_ in types if type_ not in BESIDE]
-        wanted[name] = [op_type, *DERIVATIVES.get(f"{system} {name}", ())]
+        wanted[name] = FORMS.get(f"{system} {name}", [op_type])
     assert found == wanted
 
 

@@ -353,3 +353,26 @@ def test_a_captured_value_is_refused_only_as_the_source_of_a_gradient(mode: str)
     got = br.Executor(mode=mode).run(prog, br.Scope(), feed, ["out", grad])
     np.testing.assert_allclose(got[0], np.sum(2.0 * ROW * ROW), rtol=1e-6)
     np.testing.assert_allclose(got[1], 5.0 * ROW, rtol=1e-6)
+
+
+@jax.custom_vjp
+def step_ahead(x: Any) -> Any:
+    """A function whose derivative is the function at the next number."""
+    return jnp.floor(x)
+
+
+step_ahead.defvjp(lambda x: (jnp.floor(x), x), lambda x, g: (g * step_ahead(x + 1.0),))
+
+
+def test_a_derivative_beyond_the_deepest_rule_is_refused_instead_of_that_of_operators(
+    mode: str,
+) -> None:
+    prog, _ = br.from_jax(lambda x: jnp.sum(step_ahead(x)), ROW)
+    slope = prog.var("out")
+    with prog:
+        for _ in range(4):
+            (slope,) = br.gradients(br.sum(slope), prog.var("x"))
+        with pytest.raises(br.GradientError, match="`step_ahead` is known up to order 4"):
+            br.gradients(br.sum(slope), prog.var("x"))
+    (got,) = br.Executor(mode=mode).run(prog, br.Scope(), {"x": ROW}, [slope])
+    np.testing.assert_array_equal(got, np.floor(ROW + 4))

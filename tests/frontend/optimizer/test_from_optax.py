@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.lax.linalg import hessenberg
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
@@ -302,9 +303,9 @@ def test_what_is_no_transformation_is_refused() -> None:
 
 def test_what_there_is_no_operator_for_is_refused_by_name() -> None:
     def update(updates: Any, state: Any, params: Any = None) -> Any:
-        return jax.tree.map(lambda g: jax.lax.reduce_precision(g, 5, 3), updates), state
+        return jax.tree.map(lambda g: g * hessenberg(jnp.outer(g, g))[0].sum(), updates), state
 
-    said = refused(ProgramError, "`reduce_precision`", lambda: updating(update))
+    said = refused(ProgramError, "`hessenberg`", lambda: updating(update))
     assert "The optimizer `optax`" in said
 
 

@@ -38,6 +38,22 @@ OWN_RULES = {
     **dict.fromkeys(("im2col", "col2im", "deform_conv2d"), COMPUTED),
     **dict.fromkeys(("pad", "repeat", "reshape"), COMPUTED),
     **dict.fromkeys(("split", "tile"), COMPUTED),
+    **dict.fromkeys(("bits_of_key", "split_key"), COMPUTED),
+    **dict.fromkeys(
+        (
+            f"{kind}_of_key"
+            for kind in (
+                "bernoulli",
+                "exponential",
+                "gumbel",
+                "normal",
+                "randint",
+                "truncated_normal",
+                "uniform",
+            )
+        ),
+        COMPUTED,
+    ),
     **dict.fromkeys((d.type for d in KERNELS if d.random), DRAWN),
     **dict.fromkeys((d.type for d in KERNELS if d.lists), LISTED),
     "broadcast_to": "the attribute is a shape to which the input is brought",

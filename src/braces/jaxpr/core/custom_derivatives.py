@@ -15,12 +15,12 @@ function and rule share are built once.
 
 A rule that calls the function itself on the same arguments reads the existing results. A rule
 that calls it on other arguments, or another such function, nests custom gradients down to
-`DEEPEST`. Higher derivatives follow from the arithmetic.
+`DEEPEST`. Higher derivatives of primitives and functions of JAX follow from the arithmetic.
 
 A function without a known derivative has its values; `refuse_gradient` is the operator that
 raises an error where its gradient is requested. That is a rule that JAX cannot trace or
-transpose, a function that captures a differentiated value, and the third derivative of the
-primitive of a library.
+transpose, a function that captures a differentiated value, and a derivative of a higher order
+than the deepest nesting.
 """
 
 from __future__ import annotations
@@ -78,6 +78,16 @@ def convert_with_custom_gradient(
     return refuse_gradient(e, results, captured, _closure_error(e)) if captured else results
 
 
+def refuse_deep_gradient(
+    e: Equation, values: Sequence[Value], results: Sequence[Value]
+) -> list[Value]:
+    """Return results whose gradient is refused if custom gradients are nested too deep."""
+    if len(e.runner.standing) < DEEPEST or not _has_float_path(e, values):
+        return [*results]
+    sources = [var for _, var in _sources_of(e, values)]
+    return refuse_gradient(e, results, sources, _order_error(f"`{_short_name(e)}`", DEEPEST))
+
+
 def with_jax_derivative(
     rule: Rule, differs: Callable[[Equation], bool], deepest: int = DEEPEST
 ) -> Rule:
@@ -101,7 +111,8 @@ def with_jax_derivative(
         if len(e.runner.standing) < deepest:
             return attach_jax_gradient(e, e.runner, values, result_list)
         sources = [var for _, var in _sources_of(e, values)]
-        return refuse_gradient(e, result_list, sources, _order_error(e))
+        error = _order_error(f"`{e.name}` of a JAX library", deepest)
+        return refuse_gradient(e, result_list, sources, error)
 
     return rule_with_derivative
 
@@ -204,6 +215,10 @@ def _call_name(e: Equation) -> str:
     return e.name if forward is e.params else forward.jaxpr.debug_info.func_src_info
 
 
+def _short_name(e: Equation) -> str:
+    return _call_name(e).partition(" ")[0]
+
+
 def _primitive_function(e: Equation) -> Callable[..., Any]:
     """Return the primitive of an equation as a function from arrays to a sequence of arrays."""
     primitive = e.eqn.primitive
@@ -292,17 +307,15 @@ def refuse_gradient(
 
 
 def _closure_error(e: Equation) -> ProgramError:
-    name = _call_name(e).partition(" ")[0]
+    name = _short_name(e)
     return ProgramError(
         f"`{name}` has a custom derivative and captures a differentiated value.",
         fix=f"Pass the value to `{name}` as an argument, or stop its gradient.",
     )
 
 
-def _order_error(e: Equation) -> ProgramError:
-    return ProgramError(
-        f"`{e.name}` of a JAX library has derivatives up to order {DEEPEST_IN_LIBRARIES}."
-    )
+def _order_error(name: str, order: int) -> ProgramError:
+    return ProgramError(f"the derivative of {name} is known up to order {order}.")
 
 
 def _library() -> Any:

@@ -22,6 +22,7 @@ from braces.jaxpr.core.custom_derivatives import (
     convert_with_custom_gradient,
     enclosing_results,
     has_custom_gradient,
+    refuse_deep_gradient,
     struct_of,
     with_jax_derivative,
 )
@@ -71,11 +72,13 @@ def custom_derivative_call(e: Equation, *values: Value) -> Value | list[Value]:
     existing = enclosing_results(e, values)
     if existing is not None:
         return existing
-    if runner.whole is None or not has_custom_gradient(e, values):
-        return e.call(closed, values)
     info = closed.jaxpr.debug_info
     name = block_name(str(info.func_name))
-    if not name or is_library_file(info.func_filename):
+    is_own = bool(name) and not is_library_file(info.func_filename)
+    if runner.whole is None or not has_custom_gradient(e, values):
+        results = e.call(closed, values)
+        return refuse_deep_gradient(e, values, results) if is_own else results
+    if not is_own:
         return convert_with_custom_gradient(e, runner, values)
     inner = runner.inner()
     return list(build_plain_block(name, lambda: convert_with_custom_gradient(e, inner, values)))

@@ -43,7 +43,7 @@ from braces.lower.xla.interruptible_loops import may_be_interruptible
 from braces.lower.xla.narrow_dtypes import from_carriers
 from braces.passes.rows.pad_row_count import EXACT, pad_for_run
 from braces.runtime.backend import interpreted
-from braces.runtime.backend.interface import refuse_observers
+from braces.runtime.backend.interface import observers_error
 from braces.runtime.compile.compile_code import CompileTarget, compile_function
 from braces.runtime.compile.compile_variant import CompileVariant, find_padded_axes
 from braces.runtime.compile.executable import (
@@ -143,7 +143,8 @@ class CompiledPlan:
             ProgramError: If the run has listeners or kept scopes.
             DeviceError: If the run has a time limit, and the device cannot be interrupted.
         """
-        refuse_observers(run)
+        if run.listeners or run.kept is not None:
+            raise observers_error()
         if run.watch.deadline is not None and not self.target.asks:
             raise DeviceError(
                 "timeout_s is supported for compiled runs on one CPU only.",

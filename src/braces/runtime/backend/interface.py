@@ -69,14 +69,9 @@ class Backend(Protocol):
         ...
 
 
-def refuse_observers(run: Run) -> None:
-    """Refuse options of a run that compiled code does not support.
-
-    Raises:
-        ProgramError: If the run has listeners or kept scopes.
-    """
-    if run.listeners or run.kept is not None:
-        raise ProgramError(
-            "listeners and keep_scopes=True require interpretation.",
-            fix='Use br.Executor(mode="interpret").',
-        )
+def observers_error() -> ProgramError:
+    """The error for options of a run that compiled code does not support."""
+    return ProgramError(
+        "listeners and keep_scopes=True require interpretation.",
+        fix='Use br.Executor(mode="interpret").',
+    )

@@ -35,7 +35,7 @@ from braces.extend.backends import (
     ValueChecks,
     detect_forks,
     from_carriers,
-    refuse_observers,
+    observers_error,
 )
 from braces.extend.operators import Plan
 from braces.extend.programs import resolve_body
@@ -327,6 +327,7 @@ def _refuse_options(run: Run) -> None:
     Raises:
         ProgramError: If the run has listeners, kept scopes or a time limit.
     """
-    refuse_observers(run)
+    if run.listeners or run.kept is not None:
+        raise observers_error()
     if run.watch.deadline is not None:
         raise ProgramError(f"timeout_s is unsupported by the backend {NAME}.", fix=WITHOUT)
