@@ -68,7 +68,8 @@ class Cell:
     def with_product(self, x: Var) -> tuple[Cell, Var]:
         """Multiply all steps of an input by the input weights, before the loop over the steps.
 
-        The bias of the recurrent product is added as well, unless a reset gate applies to it.
+        The bias of the recurrent product stays in the loop, as in the recurrences of PyTorch:
+        its values can be compared with theirs.
 
         Args:
             x: [steps, batch, D].
@@ -81,9 +82,7 @@ class Cell:
             return replace(self, w=None), product
         first, second = self.biases
         product = product if first is None else product + first
-        if self.order.endswith("n") and self.reset_after:
-            return replace(self, w=None, biases=(None, second)), product
-        return replace(self, w=None, biases=None), product + second
+        return replace(self, w=None, biases=(None, second)), product
 
     def input_product(self, x: Var, at: int, count: int = 1) -> Var:
         """Return the input product of one gate, or several."""
