@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from braces.errors import ProgramError
 from braces.exchange.torch.graph.convert import is_torch
 from braces.exchange.torch.reader import rule_of, target_of
 
@@ -26,7 +25,7 @@ OUTPUT = "output"
 def decompose(exported: Any) -> Any:
     """Functionalize an export, and decompose operators without a rule."""
     with _detaching_no_grad(exported.graph_module):
-        functional = _decomposed(exported, {})
+        functional = exported.run_decompositions({})
         nodes = list(_calls(functional.graph_module))
         hidden_writers = {target_of(node) for node in nodes if _has_hidden_writes(node)}
         if not hidden_writers and all(rule_of(target_of(node)) for node in nodes):
@@ -39,24 +38,7 @@ def decompose(exported: Any) -> Any:
             name = str(operator).removeprefix("aten.")
             if rule_of(name) and name not in hidden_writers:
                 table.pop(operator)
-        return _passing_gradients(_decomposed(exported, table))
-
-
-def _decomposed(exported: Any, table: Any) -> Any:
-    """Decompose an export by a table.
-
-    Raises:
-        ProgramError: If torch fails, as for operators on sparse tensors.
-    """
-    try:
-        return exported.run_decompositions(table)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
-        raise ProgramError(
-            "PyTorch failed to decompose the exported program.",
-            given=text,
-            fix="Check that exported.run_decompositions() works.",
-        ) from error
+        return _passing_gradients(exported.run_decompositions(table))
 
 
 def _passing_gradients(functional: Any) -> Any:
