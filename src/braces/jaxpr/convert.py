@@ -32,8 +32,10 @@ from braces.jaxpr.core.equation import (
     eliminate_dead_equations,
     literal_array,
     run_equations,
+    run_live_equations,
     source_of,
     user_line,
+    values_of,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
 from braces.jaxpr.core.named_scopes import (
@@ -129,7 +131,7 @@ class Importer:
         if self.whole is not None and not self.standing:
             _, equations = eliminate_dead_equations(jaxpr)
             self._run_scopes(equations, environment, common_depth(equations))
-            results = [_value_of(atom, environment) for atom in jaxpr.outvars]
+            results = values_of(jaxpr.outvars, environment, np.asarray)
         else:
             results = run_equations(jaxpr, environment, np.asarray, self._equation)
         self._read.pop()
@@ -143,10 +145,7 @@ class Importer:
             if scope.name and is_short_here(scope.name):
                 self._build_scope(scope, environment)
                 continue
-            for eqn in scope.equations:
-                values = [_value_of(atom, environment) for atom in eqn.invars]
-                results = self._equation(eqn, values)
-                environment.update(zip(eqn.outvars, results, strict=True))
+            run_live_equations(scope.equations, environment, np.asarray, self._equation)
 
     def _build_scope(self, scope: NamedScope, environment: dict[Any, Value]) -> None:
         assert self.whole is not None
@@ -233,10 +232,6 @@ class Importer:
         except TypeError:
             return None
         return eqn.primitive.name, params, *names
-
-
-def _value_of(atom: Any, environment: Mapping[Any, Value]) -> Value:
-    return literal_array(atom) if isinstance(atom, extend.Literal) else environment[atom]
 
 
 def _check(equation: Equation, results: Sequence[Value]) -> None:

@@ -84,8 +84,7 @@ def refuse_deep_gradient(
     """Return results whose gradient is refused if custom gradients are nested too deep."""
     if len(e.runner.standing) < DEEPEST or not _has_float_path(e, values):
         return [*results]
-    sources = [var for _, var in _sources_of(e, values)]
-    return refuse_gradient(e, results, sources, _order_error(f"`{_short_name(e)}`", DEEPEST))
+    return _refuse_arguments(e, values, results, _order_error(f"`{_short_name(e)}`", DEEPEST))
 
 
 def with_jax_derivative(
@@ -110,9 +109,8 @@ def with_jax_derivative(
         result_list = list(results) if isinstance(results, Sequence) else [results]
         if len(e.runner.standing) < deepest:
             return attach_jax_gradient(e, e.runner, values, result_list)
-        sources = [var for _, var in _sources_of(e, values)]
         error = _order_error(f"`{e.name}` of a JAX library", deepest)
-        return refuse_gradient(e, result_list, sources, error)
+        return _refuse_arguments(e, values, result_list, error)
 
     return rule_with_derivative
 
@@ -150,7 +148,7 @@ def attach_jax_gradient(
             raise
         if "call_jaxpr" not in e.params:
             return [*variables]
-        return refuse_gradient(e, variables, [var for _, var in sources], error)
+        return _refuse_arguments(e, values, variables, error)
 
     def build(params: list[Var]) -> list[Var]:
         existing: list[Value] = [*variables]
@@ -304,6 +302,13 @@ def refuse_gradient(
             result = e.lift(refused[at])
             refused[at] = emit("refuse_gradient", result, source, message=error.what)
     return refused
+
+
+def _refuse_arguments(
+    e: Equation, values: Sequence[Value], results: Sequence[Value], error: ProgramError
+) -> list[Value]:
+    """Return results whose gradient with respect to the arguments is refused."""
+    return refuse_gradient(e, results, [var for _, var in _sources_of(e, values)], error)
 
 
 def _closure_error(e: Equation) -> ProgramError:

@@ -203,17 +203,31 @@ def run_equations(
         literal: Converts a literal, as an array in its dtype, to a value.
         run: Maps an equation and its operands to its results.
     """
-
-    def lookup_atom(atom: Any) -> V:
-        if isinstance(atom, extend.Literal):
-            return literal(literal_array(atom))
-        return environment[atom]
-
     _, equations = eliminate_dead_equations(jaxpr)
+    run_live_equations(equations, environment, literal, run)
+    return values_of(jaxpr.outvars, environment, literal)
+
+
+def run_live_equations(
+    equations: Sequence[Any],
+    environment: dict[Any, V],
+    literal: Callable[[Array], V],
+    run: Callable[[Any, list[V]], Sequence[V]],
+) -> None:
+    """Run equations in order; the arguments are those of `run_equations`."""
     for eqn in equations:
-        results = run(eqn, list(map(lookup_atom, eqn.invars)))
+        results = run(eqn, values_of(eqn.invars, environment, literal))
         environment.update(zip(eqn.outvars, results, strict=True))
-    return list(map(lookup_atom, jaxpr.outvars))
+
+
+def values_of(
+    atoms: Sequence[Any], environment: Mapping[Any, V], literal: Callable[[Array], V]
+) -> list[V]:
+    """Return the values of variables and literals."""
+    return [
+        literal(literal_array(atom)) if isinstance(atom, extend.Literal) else environment[atom]
+        for atom in atoms
+    ]
 
 
 def literal_array(literal: Any) -> Array:
