@@ -276,9 +276,9 @@ def put_back(found: np.ndarray) -> np.ndarray:
 
 KINDS = ("branch", "step", "found", "collected", "plain")
 NONE = {
-    "accuracy", "conv_gradients", "conv_transpose", "deformable_conv", "discrete", "max_unpool",
-    "non_max_suppression", "quantization", "roi_pool", "stateless", "static_slice",
-    "symbolic_slice", "take",
+    "accuracy", "conv_gradients", "conv_transpose", "deformable_conv", "discrete",
+    "error_check", "key_bits", "max_unpool", "non_max_suppression", "quantization", "roi_pool",
+    "stateless", "static_slice", "symbolic_slice", "take",
 }  # fmt: skip
 """The modules of which no operator has two operands that can be one variable led by rows."""
 EVERY = {
