@@ -43,7 +43,7 @@ def chebyshev(x: Var, coefficients: Sequence[float]) -> Var:
 # ---- Bessel functions ------------------------------------------------------------------------
 
 
-def _waves(x: Var, table: Table, angle: float) -> tuple[Var, Var, Var]:
+def _waves(x: Var, table: Table) -> tuple[Var, Var, Var]:
     """Return the parts of the asymptotic form: cosine and sine terms, and the amplitude."""
     inverse = 5.0 / x
     square = inverse * inverse
@@ -52,12 +52,12 @@ def _waves(x: Var, table: Table, angle: float) -> tuple[Var, Var, Var]:
 
 
 def _first_kind(x: Var, table: Table, angle: float) -> Var:
-    near, far, amplitude = _waves(x, table, angle)
+    near, far, amplitude = _waves(x, table)
     return (near * ops.cos(x - angle) - far * ops.sin(x - angle)) * amplitude
 
 
 def _second_kind(x: Var, table: Table, angle: float) -> Var:
-    near, far, amplitude = _waves(x, table, angle)
+    near, far, amplitude = _waves(x, table)
     return (near * ops.sin(x - angle) + far * ops.cos(x - angle)) * amplitude
 
 
@@ -94,7 +94,7 @@ def bessel_y0(x: Var) -> Var:
     x = as_float(x)
     small, large = ops.where((x > 0) & (x <= 5.0), x, 1.0), ops.maximum(x, 5.0)
     near = ratio(small * small, Y0, "YP", "YQ") + 2 / pi * ops.log(small) * bessel_j0(small)
-    value = ops.where(x <= 5.0, near, _second_kind(large, Y0, pi / 4))
+    value = ops.where(x <= 5.0, near, _second_kind(large, J0, pi / 4))
     return _positive(x, value, -inf)
 
 
@@ -104,7 +104,7 @@ def bessel_y1(x: Var) -> Var:
     small, large = ops.where((x > 0) & (x <= 5.0), x, 1.0), ops.maximum(x, 5.0)
     singular = 2 / pi * (bessel_j1(small) * ops.log(small) - 1.0 / small)
     near = small * ratio(small * small, Y1, "YP", "YQ") + singular
-    value = ops.where(x <= 5.0, near, _second_kind(large, Y1, 3 * pi / 4))
+    value = ops.where(x <= 5.0, near, _second_kind(large, J1, 3 * pi / 4))
     return _positive(x, value, -inf)
 
 
