@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.var import Var
-from braces.define.axes.axis_map import (
-    Attrs,
-    AxisMap,
-    Types,
-    first_rank,
-    make_axis_map,
-    numbered_indices,
-)
 from braces.define.decorator import Tensor, op
 from braces.dtypes import BOOL, DType
 from braces.errors import DTypeError, RunError
 from braces.lazy import jnp
-from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.rules import Backward
-
-
-def error_if_axis_map(types: Types, attrs: Attrs) -> AxisMap:
-    """Axis map: pointwise in `x`; masked entries of the condition are false."""
-    del attrs
-    x, failed = (numbered_indices(first_rank(types, slot), slot) for slot in ("x", "failed"))
-    inputs = {"x": (x,), "failed": (failed,)}
-    return make_axis_map(types, inputs, {"out": (x,)}, fills={"failed": False})
+from braces.ops.array.identity import axes_beside, pass_gradient, pass_tangent
 
 
 def error_if_dtypes(what: str, x: DType, failed: DType, **_: Any) -> DType:
@@ -41,7 +22,7 @@ def error_if_dtypes(what: str, x: DType, failed: DType, **_: Any) -> DType:
 
 
 @op(
-    axes=error_if_axis_map,
+    axes=axes_beside("failed", failed=False),
     dtypes=error_if_dtypes,
     operations=0,
     examples=(
@@ -93,14 +74,5 @@ def failed_anywhere(x: Tensor, failed: Tensor, *, message: str) -> Any:
     return jnp.any(failed)
 
 
-@error_if.gradient
-def error_if_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent of the input is that of the output."""
-    return {"x": g.out_grad}
-
-
-@error_if.jvp
-def error_if_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """The tangent of the output is that of the input."""
-    del values, attrs
-    return {"out": tangents["x"]} if tangents["x"] else {}
+error_if.gradient(pass_gradient)
+error_if.jvp(pass_tangent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -150,15 +150,36 @@ ensure_shape.gradient(lambda g: {"x": emit("ensure_shape", g.out_grad, shape=g["
 register_linear(ensure_shape)
 
 
-def fence_axis_map(types: Types, attrs: Attrs) -> AxisMap:
-    """Axis map: pointwise in `x`; the values of the gate are not used."""
-    del attrs
-    gate, x = (numbered_indices(first_rank(types, slot), slot) for slot in ("gate", "x"))
-    return make_axis_map(types, {"gate": (gate,), "x": (x,)}, {"out": (x,)}, fills={})
+def axes_beside(other: str, **fills: Any) -> Callable[[Types, Attrs], AxisMap]:
+    """Return an axis map that is pointwise in `x`, beside an operand of any shape.
+
+    Args:
+        other: The slot of the other operand.
+        fills: Its value at masked entries, if its values are used.
+    """
+
+    def axis_map(types: Types, attrs: Attrs) -> AxisMap:
+        """Axis map: pointwise in `x`."""
+        del attrs
+        x, beside = (numbered_indices(first_rank(types, slot), slot) for slot in ("x", other))
+        return make_axis_map(types, {"x": (x,), other: (beside,)}, {"out": (x,)}, fills=fills)
+
+    return axis_map
+
+
+def pass_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent of `x` is that of the output; the other operand has none."""
+    return {"x": g.out_grad}
+
+
+def pass_tangent(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
+    """The tangent of the output is that of `x`."""
+    del values, attrs
+    return {"out": tangents["x"]} if tangents["x"] else {}
 
 
 @op(
-    axes=fence_axis_map,
+    axes=axes_beside("gate"),
     dtypes=lambda what, gate, x: x,
     function=False,
     operations=0,
@@ -194,28 +215,12 @@ def _opaque_true(gate: Any) -> Any:
     return lax.shift_right_logical(lax.population_count(bits), jnp.asarray(7, bits.dtype)) == 0
 
 
-@fence.gradient
-def fence_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent passes through; the gate has none."""
-    return {"x": g.out_grad}
-
-
-@fence.jvp
-def fence_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """The tangent passes through; that of the gate has no effect."""
-    del values, attrs
-    return {"out": tangents["x"]} if tangents["x"] else {}
-
-
-def refuse_gradient_axis_map(types: Types, attrs: Attrs) -> AxisMap:
-    """Axis map: pointwise in `x`; the values of the source are not used."""
-    del attrs
-    source, x = (numbered_indices(first_rank(types, slot), slot) for slot in ("source", "x"))
-    return make_axis_map(types, {"x": (x,), "source": (source,)}, {"out": (x,)}, fills={})
+fence.gradient(pass_gradient)
+fence.jvp(pass_tangent)
 
 
 @op(
-    axes=refuse_gradient_axis_map,
+    axes=axes_beside("source"),
     dtypes=lambda what, x, source, **_: x,
     function=False,
     operations=0,
@@ -255,7 +260,7 @@ def refuse_gradient_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent passes to `x`; one of `source` is refused."""
     if g.wants("source"):
         raise GradientError(g.attrs["message"], fix=_STOP)
-    return {"x": g.out_grad}
+    return pass_gradient(g)
 
 
 @refuse_gradient.jvp
@@ -263,10 +268,9 @@ def refuse_gradient_jvp(
     values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
 ) -> VarSlots:
     """The tangent of `x` passes; one of `source` is refused."""
-    del values
     if tangents["source"]:
         raise GradientError(str(attrs["message"]), fix=_STOP)
-    return {"out": tangents["x"]} if tangents["x"] else {}
+    return pass_tangent(values, tangents, attrs)
 
 
 _STOP = "Stop the gradient of the arguments, or differentiate with respect to others."

@@ -41,7 +41,7 @@ def draws_of_key(**options: Any) -> Any:
     def define(kernel: Callable[..., Any]) -> Any:
         doc = Template(inspect.getdoc(kernel) or "")
         kernel.__doc__ = doc.substitute(key=KEY, shape=SHAPE, real=REAL, errors=ERRORS)
-        return op(function=False, axes=axes_of_draws, **options)(kernel)
+        return op(function=False, differentiable=False, axes=axes_of_draws, **options)(kernel)
 
     return define
 
@@ -85,7 +85,6 @@ def check_parameters(
 
 
 @draws_of_key(
-    differentiable=False,
     operations=24,
     examples=(
         "key=u32[2] p=f32[] shape=(2,3)",
@@ -124,7 +123,6 @@ def infer_bernoulli_of_key(
 
 
 @draws_of_key(
-    differentiable=False,
     operations=56,
     examples=(
         "key=u32[2] low=i32[] high=i32[] shape=(2,3)",
@@ -182,7 +180,6 @@ def infer_randint_of_key(
 
 
 @draws_of_key(
-    differentiable=False,
     operations=24,
     examples=(*WIDE, "key=u32[2] shape=(3,) low=-2.0 high=2.0"),
 )
@@ -212,7 +209,6 @@ def uniform_of_key(
 
 
 @draws_of_key(
-    differentiable=False,
     operations=80,
     examples=(*WIDE, "key=u32[2] shape=(3,) low=-1.0 high=3.0"),
 )
@@ -255,7 +251,6 @@ def infer_bounded_draw(
 
 @draws_of_key(
     infer=infer_key_draw,
-    differentiable=False,
     operations=48,
     examples=WIDE,
 )
@@ -281,7 +276,6 @@ def normal_of_key(key: Tensor, *, shape: Shape, dtype: DType = FLOAT32) -> Tenso
 
 @draws_of_key(
     infer=infer_key_draw,
-    differentiable=False,
     operations=48,
     examples=WIDE,
 )
@@ -311,7 +305,6 @@ def gumbel_of_key(key: Tensor, *, shape: Shape, dtype: DType = FLOAT32) -> Tenso
 
 @draws_of_key(
     infer=infer_key_draw,
-    differentiable=False,
     operations=36,
     examples=WIDE,
 )
