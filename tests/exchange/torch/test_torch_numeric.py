@@ -263,3 +263,79 @@ def test_draws_have_the_quantiles_of_their_distribution(draws: Any, quantile: An
     else:
         bounds = quantile(shares)
     np.testing.assert_allclose(np.quantile(found, shares), bounds, rtol=0.03, atol=0.05)
+
+
+def hermitian() -> Any:
+    x = torch.complex(draw(3, 3), draw(3, 3).flip(0))
+    return x @ x.mH + 3 * torch.eye(3)
+
+
+LU = torch.linalg.lu_factor
+OF_COMPLEX: dict[str, Callable[[Any, Any], Any]] = {
+    "cholesky": lambda x, b: torch.linalg.cholesky(x),
+    "cholesky upper": lambda x, b: torch.cholesky(x, upper=True),
+    "cholesky_inverse": lambda x, b: torch.cholesky_inverse(torch.linalg.cholesky(x)),
+    "cholesky_solve": lambda x, b: torch.cholesky_solve(b, torch.linalg.cholesky(x)),
+    "det": lambda x, b: torch.linalg.det(x @ x.mT),
+    "eigvalsh": lambda x, b: torch.linalg.eigvalsh(x),
+    "eigvalsh upper": lambda x, b: torch.linalg.eigvalsh(x, UPLO="U"),
+    "geqrf": lambda x, b: torch.geqrf(x),
+    "householder": lambda x, b: torch.linalg.householder_product(x, b[:, 0]),
+    "inv": lambda x, b: torch.linalg.inv(x),
+    "lu": lambda x, b: torch.linalg.lu(x),
+    "lu_solve": lambda x, b: torch.linalg.lu_solve(*LU(x), b),
+    "lu_solve adjoint": lambda x, b: torch.linalg.lu_solve(*LU(x), b, adjoint=True),
+    "lu_solve right": lambda x, b: torch.linalg.lu_solve(*LU(x), b.mT, left=False),
+    "matrix_exp": lambda x, b: torch.linalg.matrix_exp(x / 9),
+    "matrix_power": lambda x, b: torch.linalg.matrix_power(x, -2),
+    "ormqr": lambda x, b: torch.ormqr(x, b[:, 0], b),
+    "pinv": lambda x, b: torch.linalg.pinv(x[:, :2]),
+    "pinv hermitian": lambda x, b: torch.linalg.pinv(x, hermitian=True),
+    "qr": lambda x, b: torch.linalg.qr(x)[1].abs(),
+    "slogdet": lambda x, b: torch.linalg.slogdet(x),
+    "solve": lambda x, b: torch.linalg.solve(x, b),
+    "solve right": lambda x, b: torch.linalg.solve(x, b.mT, left=False),
+    "svdvals": lambda x, b: torch.linalg.svdvals(x),
+    "triangular": lambda x, b: torch.linalg.solve_triangular(x, b, upper=True),
+    "triangular right": lambda x, b: torch.linalg.solve_triangular(
+        x, b.mT, upper=False, left=False
+    ),
+    "triangular_solve": lambda x, b: torch.triangular_solve(b, x, transpose=True)[0],
+}
+
+
+REFUSED_OF_COMPLEX = {
+    "cholesky_inverse", "cholesky_solve", "geqrf", "householder", "lu_solve",
+    "lu_solve adjoint", "lu_solve right", "matrix_exp", "ormqr", "pinv", "pinv hermitian",
+    "slogdet",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_functions_of_complex_matrices_equal_those_of_torch_or_are_refused(name: str) -> None:
+    given = hermitian(), torch.complex(draw(3, 2), draw(3, 2).flip(0))
+    module = Function(OF_COMPLEX[name])
+    exported = torch.export.export(module, given)
+    if name in REFUSED_OF_COMPLEX:
+        with pytest.raises((br.ProgramError, br.DTypeError), match="complex"):
+            br.from_torch(exported)
+        return
+    tracked = [x.clone().requires_grad_() for x in given]
+    wanted = module(*tracked)
+    leaves = [y.resolve_conj() for y in (wanted if isinstance(wanted, tuple) else (wanted,))]
+    total = sum((y.abs() ** 2).sum() for y in leaves)
+    grads = torch.autograd.grad(total, tracked, allow_unused=True)
+    prog, values = br.from_torch(exported)
+    with prog:
+        results = [prog.var(fetch) for fetch in prog.fetches]
+        sizes = [br.real(y * br.conj(y)) if y.dtype.kind == "c" else y * y for y in results]
+        found = br.gradients(sum(map(br.sum, sizes)), [prog.var(feed) for feed in prog.feeds])
+    scope = br.Scope()
+    scope.update(values)
+    feed = dict(zip(prog.feeds, (x.numpy() for x in given), strict=True))
+    pairs = [*zip(results, leaves, strict=True)]
+    pairs += [(g, w.conj()) for g, w in zip(found, grads, strict=True) if w is not None]
+    made = br.Executor().run(prog, scope, feed, [mine for mine, _ in pairs])
+    for mine, (_, theirs) in zip(made, pairs, strict=True):
+        array = theirs.detach().resolve_conj().numpy()
+        np.testing.assert_allclose(mine, array, rtol=1e-7, atol=1e-8)

@@ -11,9 +11,11 @@ from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers
 from braces.exchange.torch.rules.numeric.linalg import (
+    cholesky as cholesky_of_triangle,
     common_batch,
     mirrored,
     no_errors,
+    of_real_matrices,
 )
 from braces.exchange.torch.rules.tensor.control import scan
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
@@ -47,8 +49,7 @@ def _triangular(a: Var, b: Var, **options: Any) -> Var:
 
 def cholesky(x: Var, upper: bool = False) -> Var:
     """The Cholesky factor."""
-    lower = ops.cholesky(mirrored(x, upper))
-    return ops.matrix_transpose(lower) if upper else lower
+    return cholesky_of_triangle(x, upper=upper)[0]
 
 
 def cholesky_solve(b: Var, factor: Var, upper: bool = False) -> Var:
@@ -292,17 +293,20 @@ def _pseudoinverse_gradient(x: Var, p: Var, grad: Var) -> Var:
     return right - x @ (p @ right) + left - (left @ p) @ x - t @ grad @ t
 
 
-FACTORED: Mapping[str, Callable[..., Any]] = {
-    "cholesky": cholesky,
+_REAL: Mapping[str, Callable[..., Any]] = {
     "cholesky_inverse": cholesky_inverse,
     "cholesky_solve": cholesky_solve,
     "geqrf": reflectors,
     "linalg_householder_product": householder_product,
-    "linalg_lu": lu,
-    "linalg_lu_factor_ex": lu_factor,
     "linalg_lu_solve": lu_solve,
     "linalg_pinv.atol_rtol_tensor": pseudoinverse,
-    "lu_unpack": lu_unpack,
     "ormqr": apply_reflections,
+}
+FACTORED: Mapping[str, Callable[..., Any]] = {
+    **{name: of_real_matrices(name, rule) for name, rule in _REAL.items()},
+    "cholesky": cholesky,
+    "linalg_lu": lu,
+    "linalg_lu_factor_ex": lu_factor,
+    "lu_unpack": lu_unpack,
     "triangular_solve": triangular_solve,
 }

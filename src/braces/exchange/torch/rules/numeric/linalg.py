@@ -7,8 +7,10 @@ operators have separate gradients, and singular matrices give NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
+from braces.errors import DTypeError
 from braces.exchange.common.rules.reshape_slice_pad import is_one
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.extend import functions as ops
@@ -34,9 +36,35 @@ def _in_batch(x: Var, batch: list[Size]) -> Var:
     return x if x.shape == shape else ops.broadcast_to(x, shape)
 
 
+def adjoint(x: Var) -> Var:
+    """Return conjugated transposes."""
+    transposed = ops.matrix_transpose(x)
+    return ops.conj(transposed) if x.dtype.kind == "c" else transposed
+
+
+def of_real_matrices(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule that refuses complex matrices, for which its formulas do not hold.
+
+    Raises:
+        DTypeError: If an operand is complex.
+    """
+
+    @wraps(rule)
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if isinstance(x, Var) and x.dtype.kind == "c":
+                raise DTypeError(
+                    f"`{name}` of {x.dtype} matrices is unsupported.",
+                    fix="Use torch.linalg.solve, inv, eigh or svd.",
+                )
+        return rule(*args, **kwargs)
+
+    return refusing
+
+
 def mirrored(x: Var, upper: bool = False) -> Var:
-    """Return the symmetric matrices of a triangle; the gradient passes through, as in torch."""
-    x_t = ops.matrix_transpose(x)
+    """Return the Hermitian matrices of a triangle; the gradient passes through, as in torch."""
+    x_t = adjoint(x)
     half, other = (ops.triu(x), ops.tril(x_t, k=-1)) if upper else (
         ops.tril(x), ops.triu(x_t, k=1))  # fmt: skip
     return x + ops.stop_gradient(half + other - x)
@@ -45,7 +73,7 @@ def mirrored(x: Var, upper: bool = False) -> Var:
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
     """The Cholesky factor, and error codes."""
     lower = ops.cholesky(mirrored(x, upper))
-    return ops.matrix_transpose(lower) if upper else lower, no_errors(x)
+    return adjoint(lower) if upper else lower, no_errors(x)
 
 
 def solve_triangular(
