@@ -71,10 +71,18 @@ def attempt(what: str, compare: Callable[[], str]) -> Check:
     except Excluded as error:
         return Check(what, Verdict.EXCLUDED, brief(str(error)))
     except BracesError as error:
-        return Check(what, Verdict.REFUSED, brief(getattr(error, "what", "") or str(error)))
+        return Check(what, Verdict.REFUSED, brief(reason(error)))
     except Exception as error:
         return Check(what, Verdict.FAILED, failure(error))
     return Check(what, Verdict.DIFFERS if difference else Verdict.EQUAL, brief(difference))
+
+
+def reason(refusal: BracesError) -> str:
+    """The reason of a refusal in one line; for imports all reasons, without places."""
+    if "cannot be imported" not in refusal.what or not refusal.given:
+        return refusal.what
+    lines = refusal.given.splitlines()
+    return " ".join(line.strip() for line in lines if not line.startswith(" " * 12))
 
 
 def failure(error: Exception) -> str:

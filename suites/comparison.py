@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +52,33 @@ class Imported:
 
     def run(self, mode: str, fetch: Sequence[Any] = (), *, seed: int = 0) -> list[Any]:
         """The values of the fetched variables, by default those of the program."""
-        scope, executor = br.Scope(), br.Executor(mode=mode)
-        executor.init(self.program, scope, seed=seed)
-        scope.update(self.values)
         fetches = list(fetch or self.program.fetches)
+        scope, executor = self._scope(seed), br.Executor(mode=mode)
         return executor.run(self.program, scope, feed=self.feed, fetch=fetches)
+
+    def _scope(self, seed: int = 0) -> br.Scope:
+        scope = br.Executor().init(self.program, br.Scope(), seed=seed)
+        scope.update(self.values)
+        return scope
+
+    def gradients(self, total: br.Var, names: Sequence[str]) -> list[Any]:
+        """The gradients of a variable with respect to others; zeros without a path."""
+        with self.program:
+            found = br.gradients(total, [self.program.var(name) for name in names])
+        values = iter(self.run("compile", [grad for grad in found if grad is not None]))
+        return [
+            np.zeros_like(self.feed.get(name, self.values.get(name)))
+            if grad is None
+            else next(values)
+            for name, grad in zip(names, found, strict=True)
+        ]
 
     def reloaded(self) -> list[Any]:
         """The values of the model after `br.save_model` and `br.load_model`."""
-        scope = br.Scope()
-        br.Executor().init(self.program, scope, seed=0)
-        scope.update(self.values)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.brc"
-            br.save_model(
-                path, self.program, scope, list(self.feed), list(self.program.fetches)
-            )
+            feeds, fetches = list(self.feed), list(self.program.fetches)
+            br.save_model(path, self.program, self._scope(), feeds, fetches)
             made = br.load_model(path).run(**self.feed)
         return list(made.values()) if isinstance(made, Mapping) else [made]
 
@@ -75,6 +86,13 @@ class Imported:
         """The difference of the program's text and that of its reparsed form; usually empty."""
         text = str(self.program)
         return "" if str(br.parse(text)) == text else "the reparsed program has another text"
+
+
+def import_check(read: Callable[[], Imported]) -> tuple[Check, Imported | None]:
+    """Import a case; the check, and the program if it is imported."""
+    found = list[Imported]()
+    check = attempt("import", lambda: found.append(read()) or "")
+    return check, next(iter(found), None)
 
 
 def value_checks(made: Imported, wanted: Sequence[Any], **tolerances: float) -> Iterator[Check]:

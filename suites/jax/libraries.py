@@ -13,7 +13,7 @@ import numpy as np
 
 import braces as br
 from suites.case import Check, Excluded, Group, attempt
-from suites.comparison import Imported, differences, value_checks
+from suites.comparison import Imported, differences, import_check, value_checks
 from suites.jax.imported import as_fed, is_array, is_differentiable
 from suites.jax.library_cases.case import Cases, LibraryCase
 
@@ -57,21 +57,19 @@ def run(module: str, name: str) -> Iterator[Check]:
         wanted = jax.jit(flat)(*arrays)
     except Exception as error:
         raise Excluded(f"fails in JAX: {error}") from None
-    made = list[Imported]()
-    check = attempt("import", lambda: _import(flat, arrays, made))
-    if not made:
+    check, made = import_check(partial(_import, flat, arrays))
+    if made is None:
         yield check
         return
     tolerances = {"rtol": case.tolerance, "atol": case.tolerance / 10}
-    yield from value_checks(made[0], [as_fed(value) for value in wanted], **tolerances)
-    yield from _gradient_checks(made[0], flat, arrays, case)
+    yield from value_checks(made, [as_fed(value) for value in wanted], **tolerances)
+    yield from _gradient_checks(made, flat, arrays, case)
 
 
-def _import(flat: Callable[..., Any], arrays: Sequence[Any], made: list[Imported]) -> str:
+def _import(flat: Callable[..., Any], arrays: Sequence[Any]) -> Imported:
     program, values = br.from_jax(flat, *arrays)
     feed = dict(zip(program.feeds, map(as_fed, arrays), strict=True))
-    made.append(Imported(program, values, feed))
-    return ""
+    return Imported(program, values, feed)
 
 
 def _total(results: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 import braces as br
 from suites.case import Check, Excluded, Verdict, attempt
-from suites.comparison import difference
+from suites.comparison import Imported, difference
 from suites.onnx_files.data import Data, data
 from suites.onnx_files.estimators import KINDS
 from suites.onnx_files.files import compare, session_results
@@ -160,15 +160,11 @@ def _against_slope(path: Path, asked: np.ndarray, slope: tuple[np.ndarray, np.nd
     program, values = br.from_onnx(path)
     direction, wanted = slope
     with program:
-        x, y = program.var(program.feeds[0]), program.var(program.fetches[0])
+        y = program.var(program.fetches[0])
         weights = np.random.default_rng(2).normal(size=wanted.shape[-1]).astype(np.float32)
         total = br.sum(y * (weights if y.ndim > 1 else weights[0]))
-        (gradient,) = br.gradients(total, x)
-    scope = br.Scope()
-    scope.update(values)
-    made = np.zeros_like(asked)
-    if gradient is not None:  # trees are constant almost everywhere
-        (made,) = br.Executor().run(program, scope, {x.name: asked}, [gradient])
+    (feed,) = program.feeds
+    (made,) = Imported(program, values, {feed: asked}).gradients(total, [feed])
     along, expected = (made * direction).sum(axis=1), wanted @ weights
     scale = float(np.max(np.abs(expected), initial=0.0))
     return difference(

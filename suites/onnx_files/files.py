@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from suites.case import Check, Excluded, attempt
-from suites.comparison import Imported, value_checks
+from suites.case import Check, Excluded
+from suites.comparison import Imported, import_check, value_checks
 from suites.onnx_files import packages
 from suites.onnx_files.feeds import feeds_of
 
@@ -78,22 +78,18 @@ def compare(
         wanted: The outputs.
         change: The least absolute tolerance.
     """
-    made = list[Imported]()
 
-    def read() -> str:
+    def read() -> Imported:
         program, values = br.from_onnx(path)
         inputs = dict(zip(names, program.feeds, strict=True))
-        made.append(
-            Imported(program, values, {inputs[name]: array for name, array in feed.items()})
-        )
-        return ""
+        return Imported(program, values, {inputs[name]: x for name, x in feed.items()})
 
-    check = attempt("import", read)
-    if not made:
+    check, made = import_check(read)
+    if made is None:
         yield check
         return
     atol = max(tolerance(wanted), change)
-    yield from value_checks(made[0], wanted, rtol=RELATIVE, atol=atol)
+    yield from value_checks(made, wanted, rtol=RELATIVE, atol=atol)
 
 
 def tolerance(wanted: Sequence[Any]) -> float:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
+from braces.exchange.onnx.runtime import session
 from suites.case import Check, Excluded, Group, attempt
 from suites.comparison import Imported, difference, value_checks
 from suites.paddle.generator import cases
@@ -149,12 +150,10 @@ def gradients(made: Imported, arrays: Arrays, names: list[str]) -> dict[str, Any
             weight = br.data(f"weight_{at}", list(result.shape), dtype=result.dtype)
             weights[weight.name] = arrays[f"weight/{at}"]
             parts.append(br.cast(br.sum(result * weight), "float32"))
-        known = [name for name in names if name in {*program.feeds, *made.values}]
-        found = br.gradients([sum(parts[1:], parts[0])], [program.var(name) for name in known])
-    pairs = {name: grad for name, grad in zip(known, found, strict=True) if grad is not None}
+        total = sum(parts[1:], parts[0])
+    known = [name for name in names if name in {*program.feeds, *made.values}]
     made.feed.update(weights)
-    values = made.run("compile", list(pairs.values())) if pairs else []
-    return dict(zip(pairs, values, strict=True))
+    return dict(zip(known, made.gradients(total, known), strict=True))
 
 
 # ---- export to ONNX --------------------------------------------------------------------------
@@ -162,8 +161,6 @@ def gradients(made: Imported, arrays: Arrays, names: list[str]) -> dict[str, Any
 
 def run_exported(group: str, name: str) -> Iterator[Check]:
     """Compare the values of an import that is exported to ONNX, in ONNX Runtime."""
-    import onnxruntime
-
     folder = written(group, name)
     with np.load(folder / "case.npz") as file:
         arrays = {key: file[key] for key in file}
@@ -174,8 +171,7 @@ def run_exported(group: str, name: str) -> Iterator[Check]:
         scope.update(values)
         path = folder / "net.onnx"
         br.to_onnx(program, path, scope=scope)
-        session = onnxruntime.InferenceSession(path)
-        found = session.run(None, _feed(program, arrays))
+        found = session(str(path)).run(None, _feed(program, arrays))
         wanted = [arrays[f"fetch/{at}"] for at in range(len(found))]
         pairs = zip(found, wanted, strict=True)
         return next((text for pair in pairs if (text := difference(*pair, rtol=1e-3))), "")

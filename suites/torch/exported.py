@@ -12,7 +12,7 @@ from torch.utils import _pytree as tree
 
 import braces as br
 from suites.case import Check, Excluded, attempt
-from suites.comparison import Imported, differences, value_checks
+from suites.comparison import Imported, differences, import_check, value_checks
 
 UNINITIALIZED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
                  "new_empty_strided")  # fmt: skip
@@ -90,24 +90,18 @@ class Comparison:
 
         A model file has the program of inference, so in training it is not compared.
         """
-        made = list[Imported]()
-
-        def read() -> str:
-            made.append(self.imported())
-            return ""
-
-        check = attempt("import", read)
-        if not made:
+        check, made = import_check(self.imported)
+        if made is None:
             yield check
             return
         random = list[bool]()
-        check = attempt("compiled", lambda: random.append(self.is_random(made[0])) or "")
+        check = attempt("compiled", lambda: random.append(self.is_random(made)) or "")
         if not random:
             yield check
         elif random[0]:
-            yield attempt("compiled", lambda: kinds(made[0].run("compile"), self.wanted))
-        elif made[0].program.fetches or self.wanted:
-            checks = value_checks(made[0], self.wanted, rtol=2e-4, atol=near(self.wanted))
+            yield attempt("compiled", lambda: kinds(made.run("compile"), self.wanted))
+        elif made.program.fetches or self.wanted:
+            checks = value_checks(made, self.wanted, rtol=2e-4, atol=near(self.wanted))
             yield from (c for c in checks if not training or c.what != "file")
 
     # ---- gradients ---------------------------------------------------------------------------
@@ -179,14 +173,8 @@ def _gradients(made: Imported, weights: Sequence[Any], chosen: Sequence[str]) ->
                 flat = br.real(out) + br.imag(out) if out.dtype.kind == "c" else out
                 exact = br.ensure_shape(br.cast(flat, "float64"), weight.shape)
                 parts.append(br.sum(exact * weight))
-        variables = [program.var(name) for name in chosen]
-        found = br.gradients([sum(parts[1:], parts[0])], variables)
-    values = iter(made.run("compile", [grad for grad in found if grad is not None]))
-    return [
-        np.zeros_like(made.feed.get(name, made.values.get(name))) if grad is None
-        else next(values)
-        for name, grad in zip(chosen, found, strict=True)
-    ]  # fmt: skip
+        total = sum(parts[1:], parts[0])
+    return made.gradients(total, chosen)
 
 
 # ---- arrays ----------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 import braces as br
-from suites.case import Check, Excluded, Verdict, attempt, brief
-from suites.comparison import Imported, difference, value_checks
+from suites.case import Check, Excluded, attempt
+from suites.comparison import Imported, difference, import_check, value_checks
 
 Array = np.ndarray[Any, Any]
 Built = tuple[Any, Sequence[Any], Mapping[str, Any]]
@@ -36,20 +36,18 @@ def checks(build: Callable[[], Built]) -> Iterator[Check]:
     net.eval()
     with torch.no_grad():
         wanted = [tensor.numpy() for tensor in tensors(net(*args, **keywords))]
-    try:
-        program, values = br.from_torch(export(net, args, keywords))
-    except br.BracesError as refusal:
-        yield Check("import", Verdict.REFUSED, brief(reason(refusal)))
+    exported = export(net, args, keywords)
+
+    def read() -> Imported:
+        program, values = br.from_torch(exported)
+        return Imported(program, values, feed_of(program, args, keywords))
+
+    check, made = import_check(read)
+    if made is None:
+        yield check
         return
-    made = Imported(program, values, feed_of(program, args, keywords))
     yield from value_checks(made, wanted, rtol=1e-3, atol=1e-4 * max(map(largest, wanted)))
     yield from training_checks(net, args, keywords)
-
-
-def reason(refusal: br.BracesError) -> str:
-    """The reasons of a refusal in one line, without places and advice."""
-    lines = (refusal.given or refusal.what).splitlines()
-    return " ".join(line.strip() for line in lines if not line.startswith(" " * 12))
 
 
 def training_checks(net: Any, args: Sequence[Any], keywords: Any) -> Iterator[Check]:
