@@ -20,7 +20,7 @@ from braces.ir.records import Source
 from braces.lazy import extend, jax
 from braces.notebook import line_text
 
-V = TypeVar("V")
+Result = TypeVar("Result")
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"
 """A variable, or a literal of the jaxpr."""
@@ -191,10 +191,10 @@ def eliminate_dead_equations(jaxpr: Any) -> tuple[set[Any], list[Any]]:
 
 def run_equations(
     jaxpr: Any,
-    environment: dict[Any, V],
-    literal: Callable[[Array], V],
-    run: Callable[[Any, list[V]], Sequence[V]],
-) -> list[V]:
+    environment: dict[Any, Result],
+    literal: Callable[[Array], Result],
+    run: Callable[[Any, list[Result]], Sequence[Result]],
+) -> list[Result]:
     """Run the live equations of a jaxpr in order, and return its results.
 
     Args:
@@ -210,9 +210,9 @@ def run_equations(
 
 def run_live_equations(
     equations: Sequence[Any],
-    environment: dict[Any, V],
-    literal: Callable[[Array], V],
-    run: Callable[[Any, list[V]], Sequence[V]],
+    environment: dict[Any, Result],
+    literal: Callable[[Array], Result],
+    run: Callable[[Any, list[Result]], Sequence[Result]],
 ) -> None:
     """Run equations in order; the arguments are those of `run_equations`."""
     for eqn in equations:
@@ -221,8 +221,8 @@ def run_live_equations(
 
 
 def values_of(
-    atoms: Sequence[Any], environment: Mapping[Any, V], literal: Callable[[Array], V]
-) -> list[V]:
+    atoms: Sequence[Any], environment: Mapping[Any, Result], literal: Callable[[Array], Result]
+) -> list[Result]:
     """Return the values of variables and literals."""
     return [
         literal(literal_array(atom)) if isinstance(atom, extend.Literal) else environment[atom]
