@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -180,15 +179,15 @@ def change_signature(rng: Random, exported: Any) -> None:
     if not specs:
         return
     at, other = rng.randrange(len(specs)), rng.choice(specs)
+    changed = copy.copy(specs[at])  # its constructor refuses a buffer without a flag
     way = rng.randrange(4)
     if way == 0:
-        specs[at] = replace(specs[at], kind=other.kind)
+        changed.kind = other.kind
     elif way == 1:
-        specs[at] = replace(specs[at], target=rng.choice([None, "", "no.such", other.target]))
+        changed.target = rng.choice([None, "", "no.such", other.target])
     elif way == 2:
-        specs[at] = replace(specs[at], arg=other.arg)
-    else:
-        del specs[at]
+        changed.arg = other.arg
+    specs[at : at + 1] = [changed] if way < 3 else []
 
 
 def change_state(rng: Random, exported: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -127,9 +127,37 @@ class Comparison:
             ]
             expected = [grad for grad in wanted if grad is not None]
             found = _gradients(made, weights, chosen)
-            return differences(found, expected, rtol=1e-3, atol=10 * near(expected))
+            text = differences(found, expected, rtol=1e-3, atol=10 * near(expected))
+            if text and not parameters:
+                self._exclude_wrong_slope(weights, inputs, wanted, found)
+            return text
 
         yield attempt("gradient", compare)
+
+    def _exclude_wrong_slope(
+        self, weights: Sequence[Any], inputs: Sequence[Any], theirs: Sequence[Any], ours: Any
+    ) -> None:
+        """Compare both gradients with a difference quotient of PyTorch's own values.
+
+        Raises:
+            Excluded: If the gradient of the import is the slope, and that of PyTorch is not.
+        """
+        draw, step = np.random.default_rng(2), 1e-5
+        exact = [_widened(x.detach()) for x in inputs]
+        moves = [torch.tensor(draw.normal(size=x.shape)).to(x.dtype) for x in exact]
+        chosen = [grad is not None for grad in theirs]
+        with torch.no_grad():
+            ends = [
+                _weighted(results(self.run(_moved(exact, moves, chosen, size))), weights)
+                for size in (step, -step)
+            ]
+        slope = float(ends[0] - ends[1]) / (2 * step)
+        used = [array(move) for move, use in zip(moves, chosen, strict=True) if use]
+        both = [grad for grad in theirs if grad is not None], ours
+        along = [sum(_inner(*pair) for pair in zip(used, one, strict=True)) for one in both]
+        near_slope = [abs(one - slope) <= 1e-3 * max(1.0, abs(slope)) for one in along]
+        if near_slope == [False, True]:
+            raise Excluded("PyTorch's gradient is not the slope of its own values")
 
     def _wanted_gradients(
         self, inputs: Sequence[Any], parameters: Sequence[Any]
@@ -139,13 +167,11 @@ class Comparison:
         try:
             outputs = list(results(self.run(inputs)))
             chosen = [tensor for tensor in every if tensor.requires_grad and tensor.numel()]
-            draw, total, weights = np.random.default_rng(1), 0, list[Any]()
+            draw, weights = np.random.default_rng(1), list[Any]()
             for output in outputs:
                 used = isinstance(output, torch.Tensor) and output.requires_grad
                 weights.append(draw.normal(size=tuple(output.shape)) if used else None)
-                if used:
-                    flat = torch.view_as_real(output).sum(-1) if output.is_complex() else output
-                    total = total + (flat.double() * torch.tensor(weights[-1])).sum()
+            total = _weighted(outputs, weights)
             if isinstance(total, int) or not chosen:
                 raise Excluded("no gradient")
             found = iter(torch.autograd.grad(total, chosen, allow_unused=True))
@@ -155,6 +181,36 @@ class Comparison:
             _cotangent(next(found), tensor) if tensor.requires_grad and tensor.numel() else None
             for tensor in every
         ]
+
+
+def _weighted(outputs: Iterable[Any], weights: Sequence[Any]) -> Any:
+    """The weighted sum of results; of complex ones, of both parts with the same weight."""
+    total: Any = 0
+    for output, weight in zip(outputs, weights, strict=True):
+        if weight is not None:
+            flat = torch.view_as_real(output).sum(-1) if output.is_complex() else output
+            total = total + (flat.double() * torch.tensor(weight)).sum()
+    return total
+
+
+def _widened(tensor: Any) -> Any:
+    """A tensor in double precision, if it has floats."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _inner(move: Any, grad: Any) -> float:
+    """The slope along a direction by a gradient in the convention of JAX."""
+    return float(np.sum(move * grad).real)
+
+
+def _moved(
+    tensors: Sequence[Any], moves: Sequence[Any], chosen: Sequence[bool], size: float
+) -> list[Any]:
+    """The chosen tensors, each moved in its direction."""
+    triples = zip(tensors, moves, chosen, strict=True)
+    return [x + size * move if use else x for x, move, use in triples]
 
 
 def _cotangent(grad: Any, tensor: Any) -> Any:

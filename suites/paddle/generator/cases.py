@@ -20,8 +20,8 @@ resnext152_32x4d resnext152_64x4d shufflenet_v2_swish shufflenet_v2_x0_25 shuffl
 shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0
 squeezenet1_1 vgg11 vgg13 vgg16 vgg19 wide_resnet50_2 wide_resnet101_2 LeNet
 """.split()
-SIZES = {"alexnet": 63, "inception_v3": 80, "LeNet": 28, "googlenet": 64}
-"""Sizes of images, where 32 is too small."""
+SIZES = {"alexnet": 224, "inception_v3": 80, "LeNet": 28, "googlenet": 64}
+"""Sizes of images, where 32 is too small; AlexNet of Paddle accepts no other size."""
 TABLES = {
     "arithmetic": functions.ARITHMETIC, "reductions": functions.REDUCTIONS,
     "shapes": functions.SHAPES, "products": functions.PRODUCTS, "windows": windows.WINDOWS,

@@ -105,7 +105,7 @@ def layer_of(case: cases.Case) -> Any:
         if "layer" in case.text:
             return (OneWith, TwoWith)[len(case.inputs) - 1](function, nn.Linear(3, 3))
         return wrappers[len(case.inputs) - 1](function)
-    made = eval(case.text)
+    made = eval(case.text, {**globals(), "F": nn.functional})
     if isinstance(made, tuple):
         return wrappers[len(case.inputs) - 1](made[1], made[0])
     return made if isinstance(made, nn.Layer) else wrappers[len(case.inputs) - 1](made)

@@ -77,6 +77,34 @@ def test_what_only_a_condition_makes_is_not_read_without_it(tmp_path: Path) -> N
         br.from_paddle(p.save(tmp_path))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_name_that_one_branch_leaves_undefined_has_the_type_of_the_other(
+    mode: str, tmp_path: Path
+) -> None:
+    """Paddle writes a marker of shape `[1]` for it; no defined value depends on it."""
+    p, x = Written(), normal(2, 3)
+    p.feed("x", -1, 3)
+    c = p.feed("c", 1, dtype="bool")
+    p.op("assign_value", {}, {"Out": "marker"}, shape=[1], dtype=5, values=[1.77113e27])
+    p.op("logical_not", {"X": c}, {"Out": "not"})
+    for asked, side, names in ((c, "yes", ["z", "y"]), ("not", "no", ["y"])):
+        with p.block() as body:
+            for name in names:
+                p.op("exp", {"X": "x"}, {"Out": f"{side}.{name}"})
+        p.op("conditional_block", {"Cond": asked, "Input": "x"},
+             {"Out": [f"{side}.{name}" for name in names]}, sub_block=body,
+             is_scalar_condition=True)  # fmt: skip
+    p.op("cast", {"X": c}, {"Out": "mask"}, in_dtype=0, out_dtype=2)
+    for out, pair in (("z", ["marker", "yes.z"]), ("y", ["no.y", "yes.y"])):
+        p.op("select_input", {"X": pair, "Mask": "mask"}, {"Out": out})
+    p.fetch("y", "z")
+    folder = p.save(tmp_path)
+    for c_value in (True, False):
+        y, z = run(folder, {"x": x, "c": [c_value]}, mode)
+        close(y, np.exp(x))
+        close(z, np.exp(x) * c_value)
+
+
 def test_a_while_that_never_ends_is_refused(tmp_path: Path) -> None:
     p = Written()
     c = p.feed("c", 1, dtype="bool")

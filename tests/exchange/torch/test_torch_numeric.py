@@ -277,9 +277,11 @@ OF_COMPLEX: dict[str, Callable[[Any, Any], Any]] = {
     "cholesky_inverse": lambda x, b: torch.cholesky_inverse(torch.linalg.cholesky(x)),
     "cholesky_solve": lambda x, b: torch.cholesky_solve(b, torch.linalg.cholesky(x)),
     "det": lambda x, b: torch.linalg.det(x @ x.mT),
+    "eig": lambda x, b: tuple(y.abs() for y in torch.linalg.eig(x + x.real.triu())),
+    "eigvals": lambda x, b: torch.linalg.eigvals(x + x.real.triu()),
     "eigvalsh": lambda x, b: torch.linalg.eigvalsh(x),
     "eigvalsh upper": lambda x, b: torch.linalg.eigvalsh(x, UPLO="U"),
-    "geqrf": lambda x, b: torch.geqrf(x),
+    "geqrf": lambda x, b: (x.sum(), *torch.geqrf(x.detach()), *torch.geqrf(x.triu().detach())),
     "householder": lambda x, b: torch.linalg.householder_product(x, b[:, 0]),
     "inv": lambda x, b: torch.linalg.inv(x),
     "lu": lambda x, b: torch.linalg.lu(x),
@@ -289,7 +291,9 @@ OF_COMPLEX: dict[str, Callable[[Any, Any], Any]] = {
     "matrix_exp": lambda x, b: torch.linalg.matrix_exp(x / 9),
     "matrix_power": lambda x, b: torch.linalg.matrix_power(x, -2),
     "ormqr": lambda x, b: torch.ormqr(x, b[:, 0], b),
+    "ormqr right": lambda x, b: torch.ormqr(x, b[:, 0], b.mH, left=False, transpose=True),
     "pinv": lambda x, b: torch.linalg.pinv(x[:, :2]),
+    "pinv wide": lambda x, b: torch.linalg.pinv(x[:2]),
     "pinv hermitian": lambda x, b: torch.linalg.pinv(x, hermitian=True),
     "qr": lambda x, b: torch.linalg.qr(x)[1].abs(),
     "slogdet": lambda x, b: torch.linalg.slogdet(x),
@@ -304,25 +308,11 @@ OF_COMPLEX: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-REFUSED_OF_COMPLEX = {
-    "cholesky_inverse", "cholesky_solve", "geqrf", "householder", "lu_solve",
-    "lu_solve adjoint", "lu_solve right", "matrix_exp", "ormqr", "pinv", "pinv hermitian",
-    "slogdet",
-}  # fmt: skip
-
-
 def complex_matrices() -> tuple[Any, Any]:
     return hermitian(), torch.complex(draw(3, 2), draw(3, 2).flip(0))
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED_OF_COMPLEX))
-def test_formulas_of_real_matrices_are_refused_of_complex_ones(name: str) -> None:
-    exported = torch.export.export(Function(OF_COMPLEX[name]), complex_matrices())
-    with pytest.raises((br.ProgramError, br.DTypeError), match="complex"):
-        br.from_torch(exported)
-
-
-@pytest.mark.parametrize("name", sorted(OF_COMPLEX.keys() - REFUSED_OF_COMPLEX))
+@pytest.mark.parametrize("name", OF_COMPLEX)
 def test_functions_of_complex_matrices_equal_those_of_torch(name: str) -> None:
     given = complex_matrices()
     module = Function(OF_COMPLEX[name])

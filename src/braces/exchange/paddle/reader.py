@@ -70,8 +70,8 @@ class PaddleReader:
         frozen: The names of parameters for which Paddle computes no gradient.
         parameters: The values of persistable variables.
         problems: The unsupported operators.
-        chosen: Memoized results of selections, by the names in scope and the values; with the
-            values, which keeps them alive.
+        chosen: Memoized results of selections, by the names in scope and the values; with both,
+            which keeps them alive.
         fetched: The fetches by index: a name and its value.
     """
 
@@ -83,7 +83,7 @@ class PaddleReader:
     frozen: Collection[str] = ()
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[UnsupportedNode] = field(default_factory=list)
-    chosen: dict[tuple[int, ...], tuple[Var, Sequence[Value]]] = field(default_factory=dict)
+    chosen: dict[tuple[int, ...], tuple[Var, Sequence[object]]] = field(default_factory=dict)
     fetched: dict[int, tuple[str, Value]] = field(default_factory=dict)
     _lifted: dict[tuple[int, int], Lifted[Constant | ConditionalResult]] = field(
         default_factory=dict

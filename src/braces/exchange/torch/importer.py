@@ -60,6 +60,15 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
         )
     with _reporting_invalid("PyTorch cannot decompose the exported program"):
         functional = decompose(exported)
+    return read_decomposed(functional)
+
+
+def read_decomposed(functional: Any) -> tuple[Program, dict[str, Array]]:
+    """Convert an export whose operators have rules, and return the values of its parameters.
+
+    Raises:
+        ProgramError: If the export has unsupported nodes, or is invalid.
+    """
     program = Program()
     reader = TorchReader(program)
     with _reporting_invalid("invalid exported program"):

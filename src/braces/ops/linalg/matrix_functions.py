@@ -16,7 +16,7 @@ from braces.dims import Size
 from braces.dtypes import FLOAT32
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, as_floating, real_function, sum_to
+from braces.ops.common.rules import Backward, as_floating, real_function, real_valued, sum_to
 from braces.ops.linalg.cholesky import of_one_square
 from braces.ops.linalg.determinant import elimination_cost
 from braces.ops.linalg.eigh_svd import (
@@ -36,10 +36,10 @@ def expm_cost(types: Types, attrs: Attrs) -> Size:
 
 @op(
     axes=of_one_square,
-    dtypes=real_function,
+    dtypes=real_valued,
     costly=True,
     operations=count_per_element("x", expm_cost),
-    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,2,2]"),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,2,2]", "x=c64[2,2]"),
 )
 @in_float32
 def expm(x: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ def expm(x: Tensor) -> Tensor:
     and Squaring Algorithm for the Matrix Exponential, 2009).
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
         out: float[*shape, n, n]; integers give float32. NaN if the matrix needs scaling by
@@ -59,7 +59,6 @@ def expm(x: Tensor) -> Tensor:
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
 
     Example:
         >>> import braces as br

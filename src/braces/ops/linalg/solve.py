@@ -23,19 +23,18 @@ from braces.define.axes.axis_map import (
 from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
-from braces.dtypes import DType
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32, widen_half
 from braces.ops.common.rules import (
     Backward,
     as_floating,
     promote_arrays,
-    real_function,
     real_valued,
     sum_to,
 )
 from braces.ops.linalg.cholesky import of_one_square
 from braces.ops.linalg.determinant import elimination_cost, of_squares
+from braces.ops.linalg.eigh_svd import factor_dtypes
 
 SQUARES = ("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,3,3]", "x=f64[2,0,0]")
 
@@ -172,19 +171,13 @@ def of_logarithms(types: Types, attrs: Attrs) -> AxisMap:
     return replace(axis_map, outputs={"sign": out, "logabsdet": out})
 
 
-def twice_real(what: str, x: DType) -> tuple[DType, DType]:
-    """Dtype rule: two results with the dtype of a real function."""
-    dtype = real_function(what, x)
-    return dtype, dtype
-
-
 @op(
     outputs=("sign", "logabsdet"),
     axes=of_logarithms,
-    dtypes=twice_real,
+    dtypes=factor_dtypes("sign", "real"),
     costly=True,
     operations=count_per_element("x", elimination_cost),
-    examples=SQUARES,
+    examples=(*SQUARES, "x=c64[2,2]"),
 )
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """The sign and the logarithm of the absolute value of the determinant.
@@ -194,26 +187,37 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     It does not overflow where the determinant would. If `x` is singular, it is 0 and -inf.
 
     Inputs:
-        x: real[*shape, n, n].
+        x: number[*shape, n, n].
 
     Outputs:
-        sign: float[*shape]: 1, -1 or 0; integers give float32.
-        logabsdet: float[*shape].
+        sign: float[*shape]: 1, -1 or 0, or a complex number of size 1 or 0; integers give
+            float32.
+        logabsdet: float[*shape], always real.
 
     Raises:
         ShapeError: If `x` is not square in its last two axes.
-        DTypeError: If the dtype is complex.
     """
     x = as_floating(x)
     sign, logabsdet = jnp.linalg.slogdet(widen_half(x))
-    return sign.astype(x.dtype), logabsdet.astype(x.dtype)
+    return sign.astype(x.dtype), logabsdet.astype(x.real.dtype)
 
 
 @slogdet.gradient
 def slogdet_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = logabsdet_grad * inv(x)^T; the sign is constant."""
-    (grad,) = g.grads["logabsdet"]
+    """x_grad = (logabsdet_grad + i imag(sign_grad sign)) inv(x)^T; a real sign is constant."""
+    grad = _logarithm_cotangent(g)
     if grad is None:
         return {}
     transposed = emit("matrix_transpose", emit("inv", g["x"]))
     return {"x": sum_to(transposed * _as_column(_as_column(grad)), g["x"])}
+
+
+def _logarithm_cotangent(g: Backward) -> Var | None:
+    """Return the cotangent of the logarithm of the determinant, from those of its parts."""
+    (sign_grad,), (grad,) = g.grads["sign"], g.grads["logabsdet"]
+    if g["sign"].dtype.kind != "c":
+        return grad
+    if sign_grad is None:
+        return None if grad is None else emit("cast", grad, dtype=g["sign"].dtype)
+    angle = emit("imag", sign_grad * g["sign"])
+    return emit("complex", emit("zeros_like", angle) if grad is None else grad, angle)

@@ -6,13 +6,14 @@ import numpy as np
 import scipy.linalg
 
 from tests.ops.reference import Array, Reference, floating
+from tests.ops.references.linalg.cholesky import wide
 from tests.ops.references.linalg.eigh_svd import SPREAD, narrowed
 
 
 def expm(x: Array) -> Array:
     """One matrix after the other."""
     given = floating(x)
-    return scipy.linalg.expm(given.astype("f8")).astype(given.dtype) if x.size else given
+    return scipy.linalg.expm(wide(given)).astype(given.dtype) if x.size else given
 
 
 def pinv(x: Array, rtol: float | None) -> Array:

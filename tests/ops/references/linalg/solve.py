@@ -21,8 +21,8 @@ def inv(x: Array) -> Array:
 
 def slogdet(x: Array) -> tuple[Array, Array]:
     x = floating(x)
-    sign, logabsdet = np.linalg.slogdet(x.astype("f8"))
-    return np.asarray(sign).astype(x.dtype), np.asarray(logabsdet).astype(x.dtype)
+    sign, logabsdet = np.linalg.slogdet(wide(x))
+    return np.asarray(sign).astype(x.dtype), np.asarray(logabsdet).astype(x.real.dtype)
 
 
 REFERENCES = {

@@ -95,4 +95,5 @@ def norm(
 ) -> Var:
     """Return the p-norm."""
     x = x if dtype is None else cast_to_dtype(x, dtype)
-    return vector_norm(x, normalize_axes(axes), keepdims, 2.0 if p is None else float(p))
+    axis = normalize_axes(axes) if x.ndim else None
+    return vector_norm(x, axis, keepdims, 2.0 if p is None else float(p))

@@ -26,6 +26,13 @@ def mask_indices(mask: Var) -> list[Var]:
     return list(data_dependent.nonzero(mask))
 
 
+def selected_by_mask(x: Var, mask: Var) -> Var:
+    """Return the elements where a mask of the same shape is true, in a vector."""
+    if not x.ndim:
+        x, mask = ops.reshape(x, (1,)), ops.reshape(mask, (1,))
+    return ops.gather_nd(x, mask_indices(mask))
+
+
 def unique_consecutive(
     x: Var, inverse: bool = False, counts: bool = False, dim: int | None = None
 ) -> tuple[Var, Var | None, Var | None]:

@@ -102,11 +102,11 @@ class OperatorReader(Protocol):
     """Reads operators into the block that is being built.
 
     Attributes:
-        chosen: Memoized results of selections, by the names in scope and the values; with the
-            values, which keeps them alive.
+        chosen: Memoized results of selections, by the names in scope and the values; with both,
+            which keeps them alive.
     """
 
-    chosen: dict[tuple[int, ...], tuple[Var, Sequence[Value]]]
+    chosen: dict[tuple[int, ...], tuple[Var, Sequence[object]]]
 
     def lift(self, value: Value) -> Var:
         """Return a value as a variable."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
@@ -197,30 +198,62 @@ def _cases(
     return list(results)
 
 
-def build_cases(cases: Sequence[Value], lift: BlockScope) -> Iterator[Var]:
+def build_cases(cases: Sequence[Value]) -> Iterator[Value]:
     """Yield the values of one alternative; each block is built once."""
     built_blocks = dict[tuple[int, int], BlockScope]()
     for value in cases:
         if not isinstance(value, ConditionalResult):
-            yield lift.runner.lift(value)
+            yield value
             continue
         key = value.block, id(value.asked)
         if key not in built_blocks:
             built_blocks[key] = value.names.inner()
             value.names.runner.run(built_blocks[key], value.block)
-        yield value.names.runner.lift(built_blocks[key].value(value.name))
+        yield built_blocks[key].value(value.name)
 
 
 def build_alternatives(
     names: BlockScope, index: Var, each: Sequence[Sequence[Value]]
 ) -> tuple[Var, ...]:
-    """Build a switch between several rows of values."""
-    bodies = [_body(names, values) for values in each]
+    """Build a switch between several rows of values.
+
+    A name that is undefined in some rows is zero in these, in the type that it has in another.
+    """
+    built = [_body(names, values, [None] * len(values)) for values in each]
+    types = [
+        next((type_ for type_ in column if type_ is not None), None)
+        for column in zip(*(types for _, types in built), strict=True)
+    ]
+    bodies = [
+        _body(names, values, types)[0] if None in found else body
+        for values, (body, found) in zip(each, built, strict=True)
+    ]
     return build_switch(ops.cast(scalar(index), "int32"), bodies, total=True)
 
 
-def _body(names: BlockScope, values: Sequence[Value]) -> Body:
-    return build_block((), lambda _: list(build_cases(values, names)))
+def _body(
+    names: BlockScope, values: Sequence[Value], types: Sequence[Type | None]
+) -> tuple[Body, list[Type | None]]:
+    """Build the block of one alternative, and return the types of its results.
+
+    Args:
+        names: The names in scope.
+        values: The results; an undefined one, whose type is returned as `None`, is zero in the
+            type that is given for it.
+        types: The types of undefined results.
+    """
+    found = list[Any]()
+
+    def results() -> Iterator[Var]:
+        for value, type_ in zip(build_cases(values), types, strict=True):
+            if type_ is not None and undefined(value):
+                result = initial_value(type_)
+            else:
+                result = names.runner.lift(value)
+            found.append(None if undefined(value) else result.type)
+            yield result
+
+    return build_block((), lambda _: list(results())), found
 
 
 def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
@@ -252,7 +285,7 @@ def select(node: PaddleOp) -> Results:
             node.names, node.var("Mask"), list(zip(*groups, strict=True))
         )
         for values_, result in zip(groups, results, strict=True):
-            chosen[id(node.names), *map(id, values_)] = result, values_
+            chosen[id(node.names), *map(id, values_)] = result, (node.names, *values_)
     return {"Out": chosen[key][0]}
 
 

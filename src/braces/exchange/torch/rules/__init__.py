@@ -19,6 +19,7 @@ from braces.exchange.torch.rules.nn.losses import LOSSES
 from braces.exchange.torch.rules.nn.matmul_attention import LAYERS
 from braces.exchange.torch.rules.nn.normalization import NORMS
 from braces.exchange.torch.rules.nn.recurrent import RECURRENT
+from braces.exchange.torch.rules.numeric.airy import AIRY
 from braces.exchange.torch.rules.numeric.factors import FACTORED
 from braces.exchange.torch.rules.numeric.histograms import HISTOGRAMS
 from braces.exchange.torch.rules.numeric.integers import INTEGERS
@@ -59,6 +60,7 @@ RULES: Mapping[str, Rule] = {
     **INTEGERS,
     **SPECIAL,
     **POLYNOMIALS,
+    **AIRY,
     **PLANES,
     **ORDERING,
     **FINDING,
@@ -70,6 +72,9 @@ RULES: Mapping[str, Rule] = {
 LAYOUT = "Programs have no memory layout: use reshape and views of torch."
 REFUSED: Mapping[str, str] = {
     "set_": LAYOUT,
-    "_to_sparse": "Use dense tensors: arrays of programs are dense.",
+    **dict.fromkeys(
+        ("_sparse_mm_reduce_impl", "_to_dense", "_to_sparse", "sparse_sampled_addmm"),
+        "Use dense tensors: arrays of programs are dense.",
+    ),
 }
 """The advice for operators that will not be supported."""

@@ -11,8 +11,8 @@ from braces.exchange.common.rules.selection import (
     bincount,
     count_below,
     cumulative_extreme,
-    mask_indices,
     repeat_by_counts,
+    selected_by_mask,
     unique_consecutive,
 )
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
@@ -26,11 +26,9 @@ from braces.extend.types import BOOL, FLOAT32, INT32, INT64, product
 def masked_select(node: PaddleOp) -> Results:
     """The elements where a mask is true."""
     x, mask = node.var("X"), cast_to_dtype(node.var("Mask"), BOOL)
-    if not x.ndim:
-        x, mask = ops.reshape(x, (1,)), ops.reshape(mask, (1,))
     if mask.shape != x.shape:
         mask = ops.broadcast_to(mask, x.shape)
-    return {"Y": ops.gather_nd(x, mask_indices(mask))}
+    return {"Y": selected_by_mask(x, mask)}
 
 
 def unique(node: PaddleOp) -> Results:

@@ -54,6 +54,11 @@ def leaky_relu(x: Var, slope: float = 0.01) -> Var:
     return ops.where(x > 0, x, scale_by(x, slope))
 
 
+def silu(x: Var) -> Var:
+    """SiLU: `x sigmoid(x)`, also of complex numbers."""
+    return x / (1.0 + ops.exp(-x)) if x.dtype.kind == "c" else ops.silu(x)
+
+
 def logit(x: Var, eps: float | None = None) -> Var:
     """The log odds, with clipping to `[eps, 1 - eps]`."""
     x = as_float(x)
@@ -75,6 +80,7 @@ ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
     "log_sigmoid_forward": log_sigmoid_forward,
     "logit": logit,
     "prelu": prelu,
+    "silu": silu,
     "softplus": softplus,
     "special_logit": logit,
     "threshold": threshold,

@@ -124,6 +124,11 @@ def flash(
     return attention(q, k, v, attn_mask, rate, causal, scale=scale), None
 
 
+def vdot(x: Var, y: Var) -> Var:
+    """The inner product, whose first operand is conjugated."""
+    return ops.matmul(ops.conj(x) if x.dtype.kind == "c" else x, y)
+
+
 LAYERS: Mapping[str, Callable[..., Any]] = {
     "_grouped_mm": grouped_matmul,
     "addbmm": addbmm,
@@ -136,4 +141,5 @@ LAYERS: Mapping[str, Callable[..., Any]] = {
     "scaled_dot_product_attention": attention,
     "transformers.grouped_mm_fallback": grouped_matmul,
     "_scaled_dot_product_flash_attention_for_cpu": flash,
+    "vdot": vdot,
 }

@@ -13,9 +13,10 @@ from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers
 from braces.exchange.torch.rules.numeric.linalg import (
     cholesky as cholesky_of_triangle,
     common_batch,
+    conjugate_transpose,
+    conjugated,
     mirrored,
     no_errors,
-    of_real_matrices,
 )
 from braces.exchange.torch.rules.tensor.control import scan
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
@@ -44,6 +45,11 @@ def _triangular(a: Var, b: Var, **options: Any) -> Var:
     return call("triangular_solve", *common_batch(a, b), **options)
 
 
+def _triangular_adjoint(a: Var, b: Var, **options: Any) -> Var:
+    """Return the solution of a system whose matrix is the conjugate transpose of a triangle."""
+    return _triangular(conjugated(a), b, transpose_a=True, **options)
+
+
 # ---- Cholesky factors ------------------------------------------------------------------------
 
 
@@ -55,7 +61,8 @@ def cholesky(x: Var, upper: bool = False) -> Var:
 def cholesky_solve(b: Var, factor: Var, upper: bool = False) -> Var:
     """The solution of a system whose matrix has this Cholesky factor.
 
-    The gradient of the factor is that of its whole product, as in torch.
+    The gradient of the factor is that of its whole product, as in torch. Its formula is that of
+    torch, whose cotangents are the conjugates of ours.
     """
 
     @custom_gradient
@@ -63,10 +70,11 @@ def cholesky_solve(b: Var, factor: Var, upper: bool = False) -> Var:
         x = _substitute(factor, b, upper)
 
         def gradient(grad: Var) -> tuple[Var, Var]:
-            b_grad = _substitute(factor, grad, upper)
-            term = ops.matmul(b_grad, ops.matrix_transpose(x))
-            both = -(term + ops.matrix_transpose(term))
-            return ops.matmul(factor, both) if upper else ops.matmul(both, factor), b_grad
+            b_grad = _substitute(factor, conjugated(grad), upper)
+            term = ops.matmul(b_grad, conjugate_transpose(x))
+            both = -(term + conjugate_transpose(term))
+            product = ops.matmul(factor, both) if upper else ops.matmul(both, factor)
+            return conjugated(product), conjugated(b_grad)
 
         return x, gradient
 
@@ -74,8 +82,9 @@ def cholesky_solve(b: Var, factor: Var, upper: bool = False) -> Var:
 
 
 def _substitute(factor: Var, b: Var, upper: bool) -> Var:
-    inner = _triangular(factor, b, lower=not upper, transpose_a=upper)
-    return _triangular(factor, inner, lower=not upper, transpose_a=not upper)
+    solvers = _triangular, _triangular_adjoint
+    first, second = solvers[::-1] if upper else solvers
+    return second(factor, first(factor, b, lower=not upper), lower=not upper)
 
 
 def cholesky_inverse(factor: Var, upper: bool = False) -> Var:
@@ -151,16 +160,15 @@ def lu_solve(
 ) -> Var:
     """The solution of a system whose matrix is given by a packed decomposition."""
     if not left:
-        turned = lu_solve(packed, pivots, ops.matrix_transpose(b), adjoint=not adjoint)
-        return ops.matrix_transpose(turned)
+        turned = lu_solve(packed, pivots, conjugate_transpose(b), adjoint=not adjoint)
+        return conjugate_transpose(turned)
     order = ops.expand_dims(_order(pivots, packed.shape[-2]), axis=-1)
     lower: dict[str, Any] = {"lower": True, "unit_diagonal": True}
     if not adjoint:
         inner = _triangular(packed, _rows(b, order), **lower)
         return _triangular(packed, inner)
-    inner = _triangular(packed, b, transpose_a=True)
-    return _rows(_triangular(packed, inner, transpose_a=True, **lower),
-                 ops.argsort(order, axis=-2))  # fmt: skip
+    solution = _triangular_adjoint(packed, _triangular_adjoint(packed, b), **lower)
+    return _rows(solution, ops.argsort(order, axis=-2))
 
 
 def _rows(x: Var, order: Var) -> Var:
@@ -200,13 +208,14 @@ def reflectors(x: Var) -> tuple[Var, Var]:
         current = ops.sum(ops.where(ops.equal(column, at), a, 0.0), axis=-1, keepdims=True)
         below = ops.where(row > at, current, 0.0)
         first = ops.sum(ops.where(ops.equal(row, at), current, 0.0), axis=-2, keepdims=True)
-        rest = ops.sum(below * below, axis=-2, keepdims=True)
-        done, length = ops.equal(rest, 0), ops.sqrt(first * first + rest)
-        turned = ops.where(first < 0, length, -length)
+        rest = ops.sum(_squares(below), axis=-2, keepdims=True)
+        done = ops.logical_and(ops.equal(rest, 0), ops.equal(ops.imag(first), 0))
+        length = ops.sqrt(_squares(first) + rest)
+        turned = cast_to_dtype(ops.where(ops.real(first) < 0, length, -length), x.dtype)
         scale = ops.where(done, 0.0, (turned - first) / ops.where(done, 1.0, turned))
         v = below / ops.where(done, 1.0, first - turned)
         whole = ops.where(ops.equal(row, at), 1.0, v)
-        other = a - scale * whole * ops.matmul(ops.matrix_transpose(whole), a)
+        other = a - conjugated(scale) * whole * ops.matmul(conjugate_transpose(whole), a)
         corner = ops.where(row < at, current, ops.where(done, first, turned))
         new = ops.where(row > at, v, corner)
         a = ops.where(column > at, other, ops.where(ops.equal(column, at), new, a))
@@ -217,12 +226,17 @@ def reflectors(x: Var) -> tuple[Var, Var]:
     return packed, scales
 
 
+def _squares(x: Var) -> Var:
+    """Return the squares of absolute values."""
+    return ops.real(x * conjugated(x))
+
+
 def _reflectors(packed: Var, scales: Var) -> tuple[Var, Var]:
-    """Return vectors `v` and triangles `t`: the product of all reflections is `1 - v t v'`."""
+    """Return vectors `v` and triangles `t`: the product of all reflections is `1 - v t v^H`."""
     count = scales.shape[-1]
     packed = packed[..., :count]
     v = ops.tril(packed, k=-1) + diagonal_ones(packed)
-    inner = ops.triu(ops.matmul(ops.matrix_transpose(v), v), k=1)
+    inner = ops.triu(ops.matmul(conjugate_transpose(v), v), k=1)
     scaled = ops.expand_dims(scales, axis=-1) * inner
     diagonal = ops.expand_dims(scales, axis=-1) * identity_like(inner)
     return v, _triangular(scaled, diagonal, unit_diagonal=True)
@@ -232,22 +246,22 @@ def householder_product(packed: Var, scales: Var) -> Var:
     """The first columns of a product of reflections."""
     v, t = _reflectors(packed, scales)
     first = v[..., : packed.shape[-1], :]
-    product = ops.matmul(ops.matmul(v, t), ops.matrix_transpose(first))
+    product = ops.matmul(ops.matmul(v, t), conjugate_transpose(first))
     return diagonal_ones(product) - product
 
 
 def apply_reflections(
     packed: Var, scales: Var, x: Var, left: bool = True, transpose: bool = False
 ) -> Var:
-    """A product of reflections, or its transpose, times a matrix."""
+    """A product of reflections, or its conjugate transpose, times a matrix."""
     if not left:
         turned = apply_reflections(
-            packed, scales, ops.matrix_transpose(x), transpose=not transpose
+            packed, scales, conjugate_transpose(x), transpose=not transpose
         )
-        return ops.matrix_transpose(turned)
+        return conjugate_transpose(turned)
     v, t = _reflectors(packed, scales)
-    inner = ops.matmul(ops.matrix_transpose(v), x)
-    return x - ops.matmul(v, ops.matmul(ops.matrix_transpose(t) if transpose else t, inner))
+    inner = ops.matmul(conjugate_transpose(v), x)
+    return x - ops.matmul(v, ops.matmul(conjugate_transpose(t) if transpose else t, inner))
 
 
 # ---- pseudoinverses --------------------------------------------------------------------------
@@ -265,8 +279,8 @@ def pseudoinverse(
         u, s, v = ops.svd(x, full_matrices=False)
         large = s > _tolerance(x, s, atol, rtol)
         inverses = ops.where(large, 1.0 / ops.where(large, s, 1.0), 0.0)
-        scaled = ops.matrix_transpose(v) * ops.expand_dims(inverses, axis=-2)
-        p = ops.matmul(scaled, ops.matrix_transpose(u))
+        scaled = conjugate_transpose(v) * ops.expand_dims(inverses, axis=-2)
+        p = ops.matmul(scaled, conjugate_transpose(u))
         return p, lambda grad: _pseudoinverse_gradient(x, p, grad)
 
     return inverse(x)
@@ -288,25 +302,23 @@ def _tolerance(x: Var, s: Var, atol: Var | None, rtol: Var | None) -> Var:
 
 def _pseudoinverse_gradient(x: Var, p: Var, grad: Var) -> Var:
     """Return the cotangent of a matrix from that of its pseudoinverse, for constant rank."""
-    t, grad_t = ops.matrix_transpose(p), ops.matrix_transpose(grad)
+    t, grad_t = conjugate_transpose(p), ops.matrix_transpose(grad)
     right, left = grad_t @ p @ t, t @ p @ grad_t
-    return right - x @ (p @ right) + left - (left @ p) @ x - t @ grad @ t
+    other = t @ conjugated(grad) @ t
+    return conjugated(right - x @ (p @ right) + left - (left @ p) @ x - other)
 
 
-_REAL: Mapping[str, Callable[..., Any]] = {
+FACTORED: Mapping[str, Callable[..., Any]] = {
+    "cholesky": cholesky,
     "cholesky_inverse": cholesky_inverse,
     "cholesky_solve": cholesky_solve,
     "geqrf": reflectors,
     "linalg_householder_product": householder_product,
-    "linalg_lu_solve": lu_solve,
-    "linalg_pinv.atol_rtol_tensor": pseudoinverse,
-    "ormqr": apply_reflections,
-}
-FACTORED: Mapping[str, Callable[..., Any]] = {
-    **{name: of_real_matrices(name, rule) for name, rule in _REAL.items()},
-    "cholesky": cholesky,
     "linalg_lu": lu,
     "linalg_lu_factor_ex": lu_factor,
+    "linalg_lu_solve": lu_solve,
+    "linalg_pinv.atol_rtol_tensor": pseudoinverse,
     "lu_unpack": lu_unpack,
+    "ormqr": apply_reflections,
     "triangular_solve": triangular_solve,
 }

@@ -7,14 +7,12 @@ operators have separate gradients, and singular matrices give NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any
 
-from braces.errors import DTypeError
-from braces.exchange.common.rules.reshape_slice_pad import is_one
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
+from braces.exchange.torch.rules.tensor.shape import common_shape
 from braces.extend import functions as ops
-from braces.extend.building import Var
+from braces.extend.building import Var, emit
 from braces.extend.types import INT32, Size
 
 
@@ -25,9 +23,7 @@ def no_errors(matrices: Var) -> Var:
 
 def common_batch(a: Var, b: Var) -> tuple[Var, Var]:
     """Broadcast the leading axes of two arrays of matrices against each other."""
-    rank = max(a.ndim, b.ndim)
-    shapes = [[*[1] * (rank - x.ndim), *x.shape][:-2] for x in (a, b)]
-    batch = [m if is_one(n) else n for n, m in zip(*shapes, strict=True)]
+    batch = common_shape(a.shape[:-2], b.shape[:-2])
     return _in_batch(a, batch), _in_batch(b, batch)
 
 
@@ -36,35 +32,19 @@ def _in_batch(x: Var, batch: list[Size]) -> Var:
     return x if x.shape == shape else ops.broadcast_to(x, shape)
 
 
-def adjoint(x: Var) -> Var:
+def conjugated(x: Var) -> Var:
+    """Return the conjugates of complex numbers, and real numbers as they are."""
+    return ops.conj(x) if x.dtype.kind == "c" else x
+
+
+def conjugate_transpose(x: Var) -> Var:
     """Return conjugated transposes."""
-    transposed = ops.matrix_transpose(x)
-    return ops.conj(transposed) if x.dtype.kind == "c" else transposed
-
-
-def of_real_matrices(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule that refuses complex matrices, for which its formulas do not hold.
-
-    Raises:
-        DTypeError: If an operand is complex.
-    """
-
-    @wraps(rule)
-    def refusing(*args: Any, **kwargs: Any) -> Any:
-        for x in args:
-            if isinstance(x, Var) and x.dtype.kind == "c":
-                raise DTypeError(
-                    f"`{name}` of {x.dtype} matrices is unsupported.",
-                    fix="Use torch.linalg.solve, inv, eigh or svd.",
-                )
-        return rule(*args, **kwargs)
-
-    return refusing
+    return conjugated(ops.matrix_transpose(x))
 
 
 def mirrored(x: Var, upper: bool = False) -> Var:
     """Return the Hermitian matrices of a triangle; the gradient passes through, as in torch."""
-    x_t = adjoint(x)
+    x_t = conjugate_transpose(x)
     half, other = (ops.triu(x), ops.tril(x_t, k=-1)) if upper else (
         ops.tril(x), ops.triu(x_t, k=1))  # fmt: skip
     return x + ops.stop_gradient(half + other - x)
@@ -73,7 +53,7 @@ def mirrored(x: Var, upper: bool = False) -> Var:
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
     """The Cholesky factor, and error codes."""
     lower = ops.cholesky(mirrored(x, upper))
-    return adjoint(lower) if upper else lower, no_errors(x)
+    return conjugate_transpose(lower) if upper else lower, no_errors(x)
 
 
 def solve_triangular(
@@ -129,6 +109,17 @@ def eigh(x: Var, triangle: str = "L", vectors: bool = True) -> tuple[Var, Var | 
     return ops.eigh(x) if vectors else (ops.eigvalsh(x), None)
 
 
+def eig(x: Var) -> tuple[Var, Var]:
+    """Eigenvalues and eigenvectors of square matrices."""
+    values, vectors = emit("eig", x)
+    return values, vectors
+
+
+def eigvals(x: Var) -> Var:
+    """Eigenvalues of square matrices."""
+    return eig(x)[0]
+
+
 def svd(
     x: Var, full: bool = False, vectors: bool = True, *, driver: str | None = None
 ) -> tuple[Var | None, Var, Var | None]:
@@ -143,6 +134,8 @@ FACTORS: Mapping[str, Callable[..., Any]] = {
     "_linalg_solve_ex": solve,
     "_linalg_svd": svd,
     "linalg_cholesky_ex": cholesky,
+    "linalg_eig": eig,
+    "linalg_eigvals": eigvals,
     "linalg_inv_ex": inverse,
     "linalg_matrix_exp": ops.expm,
     "linalg_qr": qr,

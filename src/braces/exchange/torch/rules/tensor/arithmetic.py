@@ -103,12 +103,12 @@ add_, subtract, multiply = binary("add", "logical_or"), binary("subtract"), bina
 multiply_ = binary("multiply", "logical_and")
 
 
-def add(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+def add(x: Any, y: Any, alpha: Any = 1) -> Var:
     """X + alpha y."""
     return add_(x, y if alpha == 1 else multiply(y, alpha))
 
 
-def sub(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+def sub(x: Any, y: Any, alpha: Any = 1) -> Var:
     """X - alpha y."""
     return subtract(x, y if alpha == 1 else multiply(y, alpha))
 

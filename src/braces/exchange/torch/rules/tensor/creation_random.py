@@ -16,7 +16,16 @@ from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, 
 from braces.extend import data_dependent, functions as ops, layers, random
 from braces.extend.building import Var, emit
 from braces.extend.programs import Literal
-from braces.extend.types import BOOL, FLOAT32, INT64, DType, Size, is_float
+from braces.extend.types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    DType,
+    Size,
+    is_float,
+    is_integer,
+)
 
 Sizes = Sequence[Size]
 
@@ -67,9 +76,23 @@ def eye(rows: Size, columns: Size | None = None, *, dtype: DType = FLOAT32) -> V
     return ops.eye(rows, rows if columns is None else columns, dtype=dtype)
 
 
-def linspace(start: float, stop: float, count: int, *, dtype: DType = FLOAT32) -> Var:
-    """Evenly spaced numbers."""
-    return ops.linspace(start, stop, num=count, dtype=dtype)
+def linspace(start: Any, stop: Any, count: int, *, dtype: DType = FLOAT32) -> Var:
+    """Evenly spaced numbers between two numbers or scalar arrays.
+
+    Integers are truncated: both ends first, and then the numbers between them.
+    """
+    if not (is_integer(dtype) or isinstance(start, Var) or isinstance(stop, Var)):
+        return ops.linspace(start, stop, num=count, dtype=dtype)
+    steps = emit("arange", stop=count)
+    work = FLOAT64 if is_integer(dtype) else dtype
+    first, last = (
+        cast_to_dtype(cast_to_dtype(ops.reshape(scalar(v), ()), dtype), work)
+        for v in (start, stop)
+    )
+    width = (last - first) / max(count - 1, 1)
+    from_start = first + width * cast_to_dtype(steps, work)
+    from_stop = last - width * cast_to_dtype(count - 1 - steps, work)
+    return cast_to_dtype(ops.where(steps < max(count // 2, 1), from_start, from_stop), dtype)
 
 
 def dropout(x: Var, rate: float, training: bool = True) -> Var:

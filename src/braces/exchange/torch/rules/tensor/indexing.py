@@ -21,6 +21,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.nonzero_unique import mask_indices, mask_ranks
+from braces.exchange.torch.rules.tensor.shape import common_shape
 from braces.extend import dims, functions as ops
 from braces.extend.building import Var
 from braces.extend.constructs import custom_gradient
@@ -120,6 +121,8 @@ def _ranks(mask: Var, count: Size) -> Var:
 
 def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
     """A gather with an index per element along an axis."""
+    if 0 in at.shape:
+        return fill_shape(at.shape, 0, dtype=x.dtype)
     if not x.ndim:
         return ops.reshape(x, at.shape)
     return gather_along(x, cast_to_dtype(at, INT64), axis)
@@ -256,9 +259,15 @@ def scatter_add(x: Var, axis: int, at: Var, source: Var) -> Var:
     return _scatter_along(x, axis, at, source, "add")
 
 
-def take_along_dim(x: Var, at: Var, axis: int) -> Var:
-    """A gather with an index per element along an axis."""
-    return gather(x, axis, at)
+def take_along_dim(x: Var, at: Var, axis: int | None = None) -> Var:
+    """A gather with an index per element along an axis, where all other axes broadcast."""
+    if axis is None:
+        flat, indices = (ops.reshape(v, (dims.product(v.shape),)) for v in (x, at))
+        return gather(flat, 0, indices)
+    moved = [ops.moveaxis(v, axis, -1) for v in (x, at)]
+    batch = common_shape(*(v.shape[:-1] for v in moved))
+    x, at = (ops.broadcast_to(v, (*batch, v.shape[-1])) for v in moved)
+    return ops.moveaxis(gather(x, -1, at), -1, axis)
 
 
 def put(x: Var, at: Var, source: Var, accumulate: bool = False) -> Var:

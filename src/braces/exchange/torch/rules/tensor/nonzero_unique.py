@@ -12,6 +12,7 @@ from braces.exchange.common.rules.selection import (
     count_below,
     mask_indices,
     repeat_by_counts,
+    selected_by_mask,
     unique_consecutive,
 )
 from braces.exchange.common.values import symbolic_arithmetic as sizes
@@ -31,7 +32,7 @@ def nonzero(x: Var) -> Var:
 
 def nonzero_numpy(x: Var) -> list[Var]:
     """The indices of nonzero elements, one array for each axis."""
-    return mask_indices(x)
+    return mask_indices(x if x.ndim else ops.reshape(x, (1,)))
 
 
 def nonzero_static(x: Var, *, size: int, fill_value: int = -1) -> Var:
@@ -44,8 +45,7 @@ def nonzero_static(x: Var, *, size: int, fill_value: int = -1) -> Var:
 
 def masked_select(x: Var, mask: Var) -> Var:
     """The elements where a mask is true."""
-    x, mask = broadcast_tensors([x, cast_to_dtype(mask, BOOL)])
-    return ops.gather_nd(x, mask_indices(mask))
+    return selected_by_mask(*broadcast_tensors([x, cast_to_dtype(mask, BOOL)]))
 
 
 def mask_ranks(mask: Var) -> Var:

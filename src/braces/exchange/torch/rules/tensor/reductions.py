@@ -82,11 +82,11 @@ def variance_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation with a correction."""
 
     def rule(
-        x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
+        x: Var, axes: Axes = None, *, correction: float | None = 1, keepdim: bool = False
     ) -> Var:
         less = 1.0 if correction is None else float(correction)
         function = ops.function_of(op_type)
-        return function(x, axis=normalize_axes(axes), keepdims=keepdims, correction=less)
+        return function(x, axis=normalize_axes(axes), keepdims=keepdim, correction=less)
 
     return rule
 
@@ -104,24 +104,24 @@ def variance_along_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation along axes."""
 
     def rule(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
-        return variance_rule(op_type)(x, axes, keepdims, correction=float(unbiased))
+        return variance_rule(op_type)(x, axes, correction=float(unbiased), keepdim=keepdims)
 
     return rule
 
 
 def var_mean(
-    x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
+    x: Var, axes: Axes = None, *, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Var, Var]:
     """The variance and the mean."""
-    variance = variance_rule("var")(x, axes, keepdims, correction=correction)
-    return variance, plain_reduction("mean")(x, axes, keepdims)
+    variance = variance_rule("var")(x, axes, correction=correction, keepdim=keepdim)
+    return variance, plain_reduction("mean")(x, axes, keepdim)
 
 
 def var_mean_along(
     x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False
 ) -> tuple[Var, Var]:
     """The variance and the mean along axes."""
-    return var_mean(x, axes, keepdims, correction=float(unbiased))
+    return var_mean(x, axes, correction=float(unbiased), keepdim=keepdims)
 
 
 def cumulative_rule(op_type: str) -> Callable[..., Var]:
@@ -161,6 +161,13 @@ def sort_stable(
     return sort(x, dim, descending)
 
 
+def argsort_stable(
+    x: Var, *, stable: bool = True, dim: int = -1, descending: bool = False
+) -> Var:
+    """The original indices of stably sorted numbers."""
+    return sort(x, dim, descending)[1]
+
+
 def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
     """The original indices of sorted numbers."""
     return sort(x, axis, descending)[1]
@@ -185,6 +192,7 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     **derived("torch", softmax, "softmax"),
     "_safe_softmax": masked_softmax,
     "argsort": argsort,
+    "argsort.stable": argsort_stable,
     "linalg_vector_norm": norm,
     "logsumexp": logsumexp,
     "max.dim": extreme("max"),

@@ -59,14 +59,16 @@ def unsqueeze(x: Var, axis: int) -> Var:
     return ops.expand_dims(x, axis=axis)
 
 
+def common_shape(*shapes: Sizes) -> list[Size]:
+    """Return the shape to which several shapes broadcast."""
+    rank = max(map(len, shapes))
+    aligned = [[*[1] * (rank - len(shape)), *shape] for shape in shapes]
+    return [next((n for n in axis if not is_one(n)), 1) for axis in zip(*aligned, strict=True)]
+
+
 def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
     """Arrays broadcast against each other."""
-    rank = max(x.ndim for x in xs)
-    shapes = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
-    shape = [
-        next((n for n in axis_sizes if not is_one(n)), 1)
-        for axis_sizes in zip(*shapes, strict=True)
-    ]
+    shape = common_shape(*(x.shape for x in xs))
     return [ops.broadcast_to(x, shape) for x in xs]
 
 
