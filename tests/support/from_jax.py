@@ -20,6 +20,7 @@ def hold(
     mode: str = "compile",
     gradient: bool = True,
     second: bool = False,
+    reference: Callable[..., Any] | None = None,
 ) -> br.Program:
     """Values, gradients and their gradients are those of JAX.
 
@@ -31,13 +32,15 @@ def hold(
         mode: Of the executor.
         gradient: Whether JAX has one.
         second: Whether to look at the second order, too.
+        reference: What JAX evaluates, if it cannot differentiate the function.
     """
+    wanted = reference or function
     prog, values = br.from_jax(function, params, *data, sizes=sizes)
     scope, exe = br.Scope(), br.Executor(mode=mode)
     scope.update(values)
     feed = dict(zip(prog.feeds, data, strict=True))
     found = exe.run(prog, scope, feed=feed, fetch=list(prog.fetches))
-    close(found, jax.tree.leaves(jax.jit(lambda: function(params, *data))()))
+    close(found, jax.tree.leaves(jax.jit(lambda: wanted(params, *data))()))
     if not gradient:
         return prog
     with prog:
@@ -53,7 +56,7 @@ def hold(
         given = list(leaves)
         for at, array in zip(floats, arrays, strict=True):
             given[at] = array
-        made = jax.tree.leaves(function(jax.tree.unflatten(tree, given), *data))
+        made = jax.tree.leaves(wanted(jax.tree.unflatten(tree, given), *data))
         return sum(jnp.sum(value**2) for value in made)
 
     places = tuple(range(len(floats)))

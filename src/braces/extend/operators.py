@@ -24,6 +24,7 @@ from braces.equivalents import (
 from braces.jaxpr.core.equation import (
     ProgramImport as ProgramImport,
     abstract_words as abstract_words,
+    constant_array as constant_array,
     run_equations as run_equations,
     source_of as source_of,
 )

@@ -29,6 +29,7 @@ from braces.jaxpr.core.equation import (
     UnsupportedEquation,
     Value,
     abstract_words,
+    constant_array,
     eliminate_dead_equations,
     literal_array,
     run_equations,
@@ -159,7 +160,7 @@ class Importer:
         if isinstance(array, Var):
             return array
         variable = self._array_var(array)
-        return np.asarray(array) if variable is None else variable
+        return constant_array(array) if variable is None else variable
 
     def _array_var(self, array: Any) -> Var | None:
         """Return the variable that holds an array, or `None` for a constant."""

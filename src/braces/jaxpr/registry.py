@@ -8,8 +8,8 @@ from braces.jaxpr.core.custom_derivatives import with_jax_derivative
 from braces.jaxpr.core.equation import Equation, Rule
 from braces.jaxpr.rules.arithmetic import ARITHMETIC
 from braces.jaxpr.rules.bit_primitives import EXACT
-from braces.jaxpr.rules.callbacks import INSERTED
-from braces.jaxpr.rules.conv_pool import SLIDING
+from braces.jaxpr.rules.callbacks import INSERTED, PRINTS
+from braces.jaxpr.rules.convolution import CONVOLUTIONS
 from braces.jaxpr.rules.gather_scatter import PLACES
 from braces.jaxpr.rules.higher_order import CALLS
 from braces.jaxpr.rules.linalg import LINEAR_ALGEBRA
@@ -18,12 +18,13 @@ from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
 from braces.jaxpr.rules.threefry import RANDOM
 from braces.jaxpr.written_rules.factorizations import FACTORIZATIONS
+from braces.jaxpr.written_rules.pooling import POOLING
+from braces.jaxpr.written_rules.ragged_dot import RAGGED
 
 _VALUES: Mapping[str, Rule] = {
-    **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
-    **CALLS,
-    **RANDOM,
-    **INSERTED, **FACTORIZATIONS,
+    **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **CONVOLUTIONS, **POOLING,
+    **LINEAR_ALGEBRA, **FACTORIZATIONS, **RAGGED, **EXACT, **CALLS, **RANDOM, **INSERTED,
+    **PRINTS,
 }  # fmt: skip
 DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "abs": lambda _: True,
@@ -54,16 +55,14 @@ FACTORED = "LAPACK routine without an equivalent operator"
 FOREIGN = "platform-specific kernel"
 REFERENCES = "operation on mutable arrays"
 REFUSAL_REASONS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("debug_callback", "debug_print", "io_callback", "pure_callback"), IS_CALLBACK
-    ),
+    **dict.fromkeys(("io_callback", "pure_callback"), IS_CALLBACK),
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute"), DEVICES),
     **dict.fromkeys(("reduce_scatter", "shard_map"), DEVICES),
     **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
     **dict.fromkeys(
         ("cholesky_update", "geqp3", "hessenberg", "schur", "tridiagonal"), FACTORED
     ),
-    **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
+    **dict.fromkeys(("ffi_call", "pallas_call"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),
 }

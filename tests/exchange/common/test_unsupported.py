@@ -153,7 +153,7 @@ def test_jax_equations_are_listed_with_their_lines() -> None:
     from jax import lax
 
     def strange(x: Any) -> Any:
-        jax.debug.print("{}", x)
+        x = jax.pure_callback(np.sin, x, x)
         y = lax.linalg.hessenberg(jnp.outer(x, x))[0]
         return y + lax.linalg.hessenberg(-jnp.outer(x, x))[0]
 

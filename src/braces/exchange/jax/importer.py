@@ -23,6 +23,7 @@ from braces.exchange.jax.pytree_arguments import (
     Leaf,
     argument_names,
     as_words,
+    canonical,
     check_arguments,
     flatten_arguments,
     leaves_of,
@@ -65,6 +66,10 @@ def from_jax(
     floats, else states. They are named by their paths, as `params.layers.0.w`. A module that is
     called is such a container. Arguments that are not arrays are static. A key of random
     numbers is two words, `u32[2]`, and a random draw is one operator with the bits of JAX.
+
+    Prints of `jax.debug` are left out, with a `BracesWarning`. Constraints of shardings are the
+    identity: a program is laid out by `br.Layout`. A result or an argument of dtype `float0` (a
+    tangent of integers) is an array of `False`.
 
     Not supported are callbacks to Python, mutable arrays, collectives over several devices,
     kernels for one platform, random bits of generators other than threefry, and LAPACK routines
@@ -168,13 +173,11 @@ def _function_label(function: Callable[..., Any]) -> str:
 
 
 def _struct(leaf: Leaf, translation: JaxTypeConverter) -> Any:
-    """Return the abstract array that JAX traces; keys stay keys."""
+    """Return the abstract array that JAX traces; keys and `float0` keep their dtypes."""
     rank = len(leaf.example.shape)
     shape = tuple(map(translation.size, leaf.type.shape[:rank]))
-    same_rank = len(leaf.type.shape) == rank
-    dtype = leaf.type.dtype if same_rank else leaf.example.dtype
     weak = bool(getattr(leaf.example, "weak_type", False))
-    return _jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
+    return _jax.ShapeDtypeStruct(shape, canonical(leaf.example.dtype), weak_type=weak)
 
 
 def _check_limits(leaf: Leaf, array: Var) -> Var:

@@ -22,7 +22,7 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.exchange.common.model.names import clean_name
 from braces.exchange.jax.declared_sizes import Axis, axes_of, shape_of
 from braces.exchange.jax.module_scopes import ModuleCalls, scopes_of_calls
-from braces.extend.operators import abstract_words
+from braces.extend.operators import abstract_words, constant_array
 from braces.extend.programs import DATA, PARAMETER, STATE
 from braces.extend.types import TensorType, dtype_of, is_float
 from braces.lazy import jax
@@ -86,12 +86,12 @@ def _is_number(value: Any) -> bool:
 
 
 def as_words(value: Any) -> np.ndarray[Any, Any]:
-    """Return the value of an array; random keys become their words."""
+    """Return the value of an array; random keys become their words, `float0` is `False`."""
     if isinstance(value, jax.Array) and _jax.dtypes.issubdtype(
         value.dtype, _jax.dtypes.prng_key
     ):
         value = jax.random.key_data(value)
-    return np.asarray(value)
+    return constant_array(value)
 
 
 def flatten_arguments(

@@ -232,14 +232,31 @@ def values_of(
 
 def literal_array(literal: Any) -> Array:
     """Return a literal of a jaxpr as an array in its dtype."""
-    return np.asarray(literal.val, literal.aval.dtype)
+    return constant_array(np.asarray(literal.val, literal.aval.dtype))
+
+
+def constant_array(array: Any) -> Array:
+    """Return a constant of a jaxpr as an array; tangents of integers are `False`."""
+    is_tangent = array.dtype == _float0()
+    return np.zeros(array.shape, bool) if is_tangent else np.asarray(array)
 
 
 def abstract_words(aval: Any) -> Any:
-    """Return an abstract value; a random key becomes its words."""
+    """Return an abstract value as that of an array of a program.
+
+    A random key becomes its words. The tangents of integers (`float0`), which have no values,
+    become bools, as in XLA.
+    """
     library: Any = jax
+    if aval.dtype == _float0():
+        return library.ShapeDtypeStruct(aval.shape, np.dtype(bool))
     is_key = library.dtypes.issubdtype(aval.dtype, library.dtypes.prng_key)
     return library.eval_shape(library.random.key_data, aval) if is_key else aval
+
+
+def _float0() -> Any:
+    library: Any = jax
+    return library.dtypes.float0
 
 
 def user_line(eqn: Any) -> str | None:

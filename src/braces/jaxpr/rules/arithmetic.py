@@ -238,10 +238,15 @@ def cumulative(op_type: str, e: Equation, x: Value) -> Var:
 
 
 def contraction(e: Equation, x: Value, y: Value) -> Var:
-    """A contraction as an einsum, accumulated in JAX's dtype; of bools, whether any pair is."""
+    """A contraction of the axes that JAX's dimension numbers pair."""
+    return contract(e, x, y, e.params["dimension_numbers"])
+
+
+def contract(e: Equation, x: Value, y: Value, dimension_numbers: Any) -> Var:
+    """Contract as an einsum, in the dtype of the equation; of bools, whether any pair is."""
     dtype = np.dtype(np.int32) if e.dtype == BOOL else e.dtype
     left, right = (_widened(e.lift(value), dtype) for value in (x, y))
-    terms, result = einsum_terms(e.params["dimension_numbers"], (left.ndim, right.ndim))
+    terms, result = einsum_terms(dimension_numbers, (left.ndim, right.ndim))
     product = emit("einsum", left, right, equation=f"{','.join(terms)}->{result}")
     return emit("not_equal", product, 0) if e.dtype == BOOL else in_dtype(product, e.dtype)
 

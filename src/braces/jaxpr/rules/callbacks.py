@@ -1,4 +1,4 @@
-"""Operators inside JAX functions: a program part that is inserted during tracing.
+"""Operators inside JAX functions: a program part that is inserted during tracing; and prints.
 
     def line(x):                            a: f32[] = multiply(x=two, y=x)
         return jnp.sin(insert(2.0 * x))     b: f32[] = ...     the operators of `build(a)`
@@ -6,6 +6,9 @@
 
 The insertion is one equation, which JAX moves into loops and branches like any other. Its rule
 appends the operators to the block that is current then.
+
+`jax.debug.print` and `jax.debug.callback` have no results. A program leaves them out, with a
+warning.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from braces.builder.source_line import warn_user
 from braces.builder.var import Var
 from braces.define.jax_types import JaxTypeConverter
 from braces.dtypes import TensorType
-from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value, user_line
 from braces.lazy import extend, tracing
 
 Build = Callable[[list[Var]], Sequence[Var]]
@@ -59,3 +63,24 @@ def insert_operators(e: Equation, *values: Value) -> Sequence[Var]:
 
 
 INSERTED: Mapping[str, Rule] = {"inserted": insert_operators}
+
+
+# ---- prints ----------------------------------------------------------------------------------
+
+
+def leave_out(e: Equation, *values: Value) -> list[Value]:
+    """No operator for a callback without results: the values do not depend on it.
+
+    Warns:
+        BracesWarning: Always, with the place of the call.
+    """
+    del values
+    place = user_line(e.eqn) or e.runner.line or "an unknown line"
+    warn_user(
+        f"{e.runner.what} calls `{e.name}` at {place}. The program leaves it out; to see the "
+        "values, fetch them, or prog.probe(path)."
+    )
+    return []
+
+
+PRINTS: Mapping[str, Rule] = {"debug_callback": leave_out, "debug_print": leave_out}

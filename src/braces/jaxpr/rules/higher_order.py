@@ -239,6 +239,7 @@ def _block(
 
 CALLS: Mapping[str, Rule] = {
     "call": inlined_call("call_jaxpr"),
+    "closed_call": inlined_call("call_jaxpr"),
     "call_hi_primitive": with_jax_derivative(high_level_call, lambda _: True),
     "cond": cond,
     "custom_jvp_call": custom_derivative_call,

@@ -130,20 +130,38 @@ def unchanged(e: Equation, *values: Value) -> list[Value]:
     return [value if isinstance(value, Var) else np.asarray(value) for value in values]
 
 
+def second(e: Equation, x: Value, y: Value) -> Value:
+    """The second operand, which JAX keeps behind the first."""
+    del e, x
+    return y
+
+
+def empty(e: Equation) -> Var:
+    """An array whose values are not specified: zeros, as on CPUs."""
+    return emit("full", shape=e.shape, value=0, dtype=e.dtype)
+
+
 SHAPES: Mapping[str, Rule] = {
     "broadcast_in_dim": broadcast,
     "concatenate": concatenate,
     "copy": unchanged,
     "device_put": unchanged,
     "dim_as_value": size,
+    "empty": empty,
+    "empty2": empty,
     "iota": iota,
+    "layout_constraint": unchanged,
+    "name": unchanged,
     "optimization_barrier": unchanged,
     "reshape": reshape,
+    "reshard": unchanged,
     "rev": reverse,
+    "sharding_constraint": unchanged,
     "slice": static_slice,
     "split": split,
     "squeeze": squeeze,
     "stack": stack,
+    "tie": second,
     "tile": tile,
     "transpose": transpose,
     "unstack": unstack,

@@ -1,4 +1,4 @@
-"""Rules of sliding windows: convolutions, pooling and padding.
+"""Rules of convolutions and padding.
 
 x dilated, then padded, then cropped     JAX does this in one primitive
 conv2d(x, weight)                        with operators it is a sequence
@@ -6,10 +6,7 @@ conv2d(x, weight)                        with operators it is a sequence
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +14,10 @@ import numpy as np
 from braces.builder.append import emit
 from braces.builder.scalar_promotion import number_of
 from braces.builder.var import Var
-from braces.dims import Size, product
-from braces.dtypes import is_float
+from braces.dims import Size
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
 from braces.jaxpr.rules.shape import reshape_to
-from braces.passes.autodiff.forward_mode import jvp
-from braces.passes.autodiff.reverse_mode import gradients
 
 LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 Edges = Sequence[tuple[Any, Any, int]]
@@ -94,11 +88,11 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     """A convolution over one, two or three axes; others are refused."""
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if 0 in e.shape:
-        return _empty(e, x, weight)
+        return empty_of(e, x, weight)
     if rank > max(LAYOUTS):
         e.refuse(f"{rank} spatial axes")
-    left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
-    right = _in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
+    left = in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
+    right = in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
     left = _prepare_input(e, left)
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
@@ -119,10 +113,10 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     )
     if len(numbers.out_spec) < output.ndim:
         output = reshape_to(output, output.shape[:-1])
-    return in_dtype(_in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
+    return in_dtype(in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 
-def _empty(e: Equation, *values: Value) -> Var:
+def empty_of(e: Equation, *values: Value) -> Var:
     """Return an array without elements that depends on some values."""
     total = sum((emit("sum", e.lift(value)) for value in values), e.lift(np.zeros((), e.dtype)))
     return emit("broadcast_to", in_dtype(total, e.dtype), shape=e.shape)
@@ -144,114 +138,10 @@ def _batches_as_groups(x: Var, groups: int) -> Var:
     return reshape_to(reordered, (batch // groups, groups * channels, *space))
 
 
-def _in_order(x: Var, order: Sequence[int]) -> Var:
+def in_order(x: Var, order: Sequence[int]) -> Var:
     """Transpose to an order of axes."""
     same = list(order) == list(range(x.ndim))
     return x if same else emit("transpose", x, axes=tuple(map(int, order)))
 
 
-# ---- pools -----------------------------------------------------------------------------------
-
-
-def pool(kind: str, e: Equation, x: Value) -> Var:
-    """The maximum, minimum or sum of each window, over one to three axes."""
-    var = e.lift(x)
-    window_axes = [axis for axis in range(var.ndim) if _slides(e, axis)]
-    if not window_axes:
-        return var
-    if len(window_axes) > max(LAYOUTS):
-        e.refuse(f"{len(window_axes)} window axes")
-    if any(size != 1 for size in e.params["base_dilation"]):
-        e.refuse("base_dilation other than 1")
-    other_axes = [axis for axis in range(var.ndim) if axis not in window_axes]
-    reordered = _in_order(_pad_with_identity(kind, e, var), (*other_axes, *window_axes))
-    other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]
-    pooled = _build_pool(
-        kind, reshape_to(reordered, (product(other_sizes), 1, *space)), e, window_axes
-    )
-    restored = reshape_to(pooled, (*other_sizes, *pooled.shape[2:]))
-    return _in_order(restored, np.argsort((*other_axes, *window_axes)).tolist())
-
-
-def _slides(e: Equation, axis: int) -> bool:
-    names = ("window_dimensions", "window_strides")
-    return any(e.params[name][axis] != 1 for name in names) or any(e.params["padding"][axis])
-
-
-def _pad_with_identity(kind: str, e: Equation, x: Var) -> Var:
-    """Pad the input of a pool with the identity element."""
-    dtype = np.dtype(x.dtype)
-    bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
-    neutral: dict[str, Any] = {
-        "sum": 0,
-        "max": bounds.min if bounds else -np.inf,
-        "min": bounds.max if bounds else np.inf,
-    }
-    config = [(low, high, 0) for low, high in e.params["padding"]]
-    return pad_with_number(e, x, config, np.asarray(neutral[kind], dtype)[()])
-
-
-def _build_pool(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
-    """Build one pool; a minimum is a negated maximum, and a sum a scaled mean."""
-    rank = len(slid)
-    window, stride, dilation = (
-        tuple(e.params[name][axis] for axis in slid)
-        for name in ("window_dimensions", "window_strides", "window_dilation")
-    )
-    attrs: dict[str, Any] = {
-        "window": window, "stride": stride, "dilation": dilation, "layout": LAYOUTS[rank],
-    }  # fmt: skip
-    if kind == "max":
-        return emit(f"max_pool{rank}d", x, **attrs)
-    if kind == "min":
-        return _reverse_order(emit(f"max_pool{rank}d", _reverse_order(x), **attrs))
-    return in_dtype(emit(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
-
-
-def _reverse_order(x: Var) -> Var:
-    """Reverse the order of numbers; integers are inverted, because negation overflows."""
-    return emit("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
-
-
-# ---- selection in windows --------------------------------------------------------------------
-
-
-def selected_add(e: Equation, source: Value, operand: Value) -> Var:
-    """A scatter-add to the selected element of each window: the gradient of a pool."""
-    x, pooled = _selecting_pool(e, operand)
-    (grad,) = gradients(pooled, x, in_dtype(e.lift(source), pooled.dtype))
-    return in_dtype(emit("zeros_like", x) if grad is None else grad, e.dtype)
-
-
-def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
-    """A gather of the selected element of each window: the tangent of a pool."""
-    x, pooled = _selecting_pool(e, operand)
-    (tangent,) = jvp(pooled, x, e.lift(tangents))
-    return emit("zeros_like", pooled) if tangent is None else tangent
-
-
-def _selecting_pool(e: Equation, operand: Value) -> tuple[Var, Var]:
-    """Return the operand, and the pool that selects the same elements."""
-    # A separate variable, to differentiate with respect to it. Doubles hold 32-bit integers.
-    x = emit("identity", e.lift(operand))
-    if not is_float(x.dtype):
-        if x.dtype.itemsize == 8:
-            e.refuse("64-bit integers")
-        x = emit("cast", x, dtype="float64")
-    kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)
-    if kind is None:
-        e.refuse(f"select_prim={e.params['select_prim'].name}")
-    ones = (1,) * x.ndim
-    params = {"base_dilation": ones, "window_dilation": ones, **e.params}
-    return x, pool(kind, replace(e, eqn=e.eqn.replace(params=params)), x)
-
-
-SLIDING: Mapping[str, Rule] = {
-    "conv_general_dilated": convolution,
-    "pad": pad,
-    "reduce_window_max": partial(pool, "max"),
-    "reduce_window_min": partial(pool, "min"),
-    "reduce_window_sum": partial(pool, "sum"),
-    "select_and_gather_add": selected_gather,
-    "select_and_scatter_add": selected_add,
-}
+CONVOLUTIONS: Mapping[str, Rule] = {"conv_general_dilated": convolution, "pad": pad}
