@@ -1,0 +1,1 @@
+"""Distributions and samplers: distrax, NumPyro, BlackJAX."""

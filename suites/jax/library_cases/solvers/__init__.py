@@ -1,0 +1,1 @@
+"""Solvers and optimizers: Equinox, lineax, optimistix, diffrax, jaxopt, optax."""

@@ -1,0 +1,1 @@
+"""Environments, simulations and planning: gymnax, brax, jax-md, mctx."""
