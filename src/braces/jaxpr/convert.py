@@ -48,6 +48,7 @@ from braces.jaxpr.core.named_scopes import (
 from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
 from braces.ops.control.construct.build import build_plain_block
+from braces.passes.autodiff.common import DifferentiablePaths
 
 
 class Importer:
@@ -58,6 +59,8 @@ class Importer:
         translation: The mapping between symbolic sizes of JAX and ours.
         whole: The import options if the function becomes a separate program.
         standing: The calls whose custom gradients are being built, with their results.
+        paths: The variables that depend on differentiable ones.
+        traced: The jaxprs of functions that replace equations, by function and types.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class Importer:
         self.translation = translation
         self.whole = whole
         self.standing = dict[Hashable, list[Value]]()
+        self.paths = DifferentiablePaths()
+        self.traced = dict[Hashable, Any]()
         self._constants = dict[Literal, Var]()
         self._made = dict[Any, list[Value]]()
         self._outermost: Any = None
@@ -83,6 +88,7 @@ class Importer:
         nested._constants, nested._made = dict(self._constants), dict(self._made)
         nested._outermost, nested.standing = self._outermost, dict(self.standing)
         nested._read = list(self._read)
+        nested.paths, nested.traced = self.paths, self.traced
         return nested
 
     def find(self, variable: Any) -> Value | None:

@@ -39,7 +39,6 @@ from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value
 from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.construct.build import build_block, build_custom_gradient
-from braces.passes.autodiff.common import is_differentiable_path
 
 DEEPEST = 4
 """The deepest nesting of custom gradients."""
@@ -177,13 +176,13 @@ def _sources_of(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
     return [
         (at, expose(value))
         for at, value in enumerate(values)
-        if at >= first and isinstance(value, Var) and _has_gradient(value)
+        if at >= first and isinstance(value, Var) and _has_gradient(e, value)
     ]
 
 
-def _has_gradient(value: Var) -> bool:
+def _has_gradient(e: Equation, value: Var) -> bool:
     """Return whether a variable, which may be that of a closed block, has a gradient."""
-    return is_float(value.dtype) and is_differentiable_path(
+    return is_float(value.dtype) and e.runner.paths.reach(
         current_program().current, expose(value).name
     )
 
@@ -281,7 +280,7 @@ def _captured_sources(e: Equation, values: Sequence[Value]) -> list[Var]:
     return [
         expose(value)
         for value in values[: e.params["num_consts"]]
-        if isinstance(value, Var) and value.name not in constants and _has_gradient(value)
+        if isinstance(value, Var) and value.name not in constants and _has_gradient(e, value)
     ]
 
 

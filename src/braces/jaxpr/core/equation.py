@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
@@ -19,6 +20,7 @@ from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
 from braces.lazy import extend, jax
 from braces.notebook import line_text
+from braces.passes.autodiff.common import DifferentiablePaths
 
 Result = TypeVar("Result")
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -67,12 +69,16 @@ class JaxprReader(Protocol):
 
     Attributes:
         standing: The calls whose custom gradients are being built, with their results.
+        paths: The variables that depend on differentiable ones.
+        traced: The jaxprs of functions that replace equations, by function and types.
     """
 
     what: str
     translation: JaxTypeConverter
     whole: ProgramImport | None
     standing: dict[Hashable, list[Value]]
+    paths: DifferentiablePaths
+    traced: dict[Hashable, Any]
 
     @property
     def line(self) -> str | None:
@@ -157,9 +163,11 @@ class Equation:
         to_struct = self.runner.translation.struct
         vars_ = [self.lift(value) for value in given]
         structs = [to_struct(TensorType(v.dtype, v.shape)) for v in vars_]
-        with braces_jax_settings():
-            closed = cast("Any", jax).make_jaxpr(function)(*structs)
-        return self.call(closed, vars_)
+        key, traced = (function, *structs), self.runner.traced
+        if key not in traced:
+            with braces_jax_settings():
+                traced[key] = cast("Any", jax).make_jaxpr(function)(*structs)
+        return self.call(traced[key], vars_)
 
     def refuse(self, why: str) -> NoReturn:
         """Raise an error that this equation is not supported.
@@ -276,6 +284,7 @@ def source_of(eqn: Any) -> Source | None:
     return None if frame is None else Source(frame.file_name, frame.line_num)
 
 
+@functools.cache
 def is_library_file(file: str | None) -> bool:
     """Return whether a file belongs to JAX; code of `exec` and consoles does not."""
     return file is None or is_in_packages(file, jax)

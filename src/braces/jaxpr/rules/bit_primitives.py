@@ -188,19 +188,19 @@ def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
 
 def next_after(e: Equation, x: Value, y: Value) -> list[Value]:
     """The next float from `x` towards `y`."""
-    width = 8 * e.dtype.itemsize
-    tiny = np.asarray(1, f"int{width}").view(e.dtype)
+    return e.written(_next_one, x, y)
 
-    def next_one(x: Any, y: Any) -> Any:
-        bits = _lax.bitcast_convert_type(x, f"int{width}")
-        away_from_zero = (x < y) == (x > 0)
-        step = _np.where(away_from_zero, 1, -1).astype(bits.dtype)
-        neighbour_value = _lax.bitcast_convert_type(bits + step, x.dtype)
-        neighbour_value = _np.where(x == 0, _np.where(y > 0, tiny, -tiny), neighbour_value)
-        is_nan = (x != x) | (y != y)
-        return _np.where(is_nan, x + y, _np.where(x == y, y, neighbour_value))
 
-    return e.written(next_one, x, y)
+def _next_one(x: Any, y: Any) -> Any:
+    bits_type = f"int{8 * x.dtype.itemsize}"
+    tiny = np.asarray(1, bits_type).view(x.dtype)
+    bits = _lax.bitcast_convert_type(x, bits_type)
+    away_from_zero = (x < y) == (x > 0)
+    step = _np.where(away_from_zero, 1, -1).astype(bits.dtype)
+    neighbour_value = _lax.bitcast_convert_type(bits + step, x.dtype)
+    neighbour_value = _np.where(x == 0, _np.where(y > 0, tiny, -tiny), neighbour_value)
+    is_nan = (x != x) | (y != y)
+    return _np.where(is_nan, x + y, _np.where(x == y, y, neighbour_value))
 
 
 # ---- machines --------------------------------------------------------------------------------

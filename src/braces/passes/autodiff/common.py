@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from braces.builder.builder import Builder, current_program
@@ -12,7 +13,6 @@ from braces.builder.var import Var, check_visible, expose, named_var, visible_va
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import DATA, VALUE, Body, Op, VarInfo
-from braces.ir.walk import names_bound_by
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.autodiff.backward_slice import backward_slice
@@ -107,17 +107,49 @@ def is_differentiable_path(table: SymbolTable, name: str, *, data: bool = True) 
 
     That is data, if `data` is true, trainable parameters, and the parameters of blocks.
     """
-    owner = table.table_of(name)
-    assert owner is not None
-    info = owner.vars[name]
-    if info.kind != VALUE:
-        counts = info.trainable or not info.persistable
-        return has_cotangent(info.type) and counts and (data or info.kind != DATA)
-    ops = backward_slice(owner, [name])
-    bound_names = names_bound_by(ops)
-    free = {read for op in ops for read in op.reads()} - bound_names
-    starts = {read for read in free if is_differentiable_path(owner, read, data=data)}
-    return name in reachable_through(ops, owner.vars, starts)
+    return DifferentiablePaths(data=data).reach(table, name)
+
+
+class DifferentiablePaths:
+    """`is_differentiable_path` for many variables of a program that grows.
+
+    Results are kept, so that each operator is visited once.
+
+    Args:
+        data: Whether data is differentiable.
+    """
+
+    def __init__(self, *, data: bool = True) -> None:
+        self._data = data
+        self._known = dict[tuple[SymbolTable, str], tuple[VarInfo, bool]]()
+
+    def reach(self, table: SymbolTable, name: str) -> bool:
+        """Return whether a visible variable depends on a differentiable variable."""
+        owner = table.table_of(name)
+        assert owner is not None
+        info = owner.vars[name]
+        if info.kind != VALUE:
+            counts = info.trainable or not info.persistable
+            is_data = info.kind == DATA
+            return has_cotangent(info.type) and counts and (self._data or not is_data)
+        if not self._is_known(owner, name):
+            self._visit(owner, name)
+        return self._known[owner, name][1]
+
+    def _is_known(self, owner: SymbolTable, name: str) -> bool:
+        """Return whether a result is known; a rollback may have bound the name anew."""
+        info, _ = self._known.get((owner, name), (None, False))
+        return info is not None and info is owner.vars.get(name)
+
+    def _visit(self, owner: SymbolTable, name: str) -> None:
+        """Find the results of the operators that compute a variable."""
+        ops = backward_slice(owner, [name], partial(self._is_known, owner))
+        bound_names = {bound for op in ops for bound in op.binds()}
+        free = {read for op in ops for read in op.reads()} - bound_names
+        starts = {read for read in free if self.reach(owner, read)}
+        reached = reachable_through(ops, owner.vars, starts)
+        for bound in bound_names:
+            self._known[owner, bound] = owner.vars[bound], bound in reached
 
 
 def open_blocks(host: SymbolTable) -> list[SymbolTable]:
