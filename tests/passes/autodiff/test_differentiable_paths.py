@@ -36,11 +36,9 @@ def test_results_are_those_of_separate_searches() -> None:
         with br.block("part"):
             made += [br.cos(x), br.cos(br.sign(x))]
         made += [made[-2] * 2.0, made[-1] * 2.0, br.stop_gradient(x)]
-        with_names = {var.name: paths.reach(prog.table, var.name) for var in made}
-    assert with_names == {
-        var.name: is_differentiable_path(prog.table, var.name) for var in made
-    }
-    assert list(with_names.values()) == [
+        found = {var.name: paths.reach(prog.table, var.name) for var in made}
+    assert found == {var.name: is_differentiable_path(prog.table, var.name) for var in made}
+    assert list(found.values()) == [
         True, True, False, False, True, True, False, True, False, False,
     ]  # fmt: skip
 

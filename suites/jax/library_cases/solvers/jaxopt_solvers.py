@@ -104,7 +104,11 @@ def fit(solver: Callable[..., Any]) -> LibraryCase:
 
 
 def _bisection(a: Any) -> Any:
-    return jaxopt.Bisection(lambda y, a: y**3 - a, 0.1, 3.0, tol=1e-6).run(None, a).params
+    return (
+        jaxopt.Bisection(lambda y, a: y**3 - a, 0.1, 3.0, tol=1e-6, check_bracket=False)
+        .run(None, a)
+        .params
+    )
 
 
 def _quadratic(q: Any, c: Any) -> Any:
