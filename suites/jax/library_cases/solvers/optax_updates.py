@@ -94,7 +94,7 @@ def _losses(x: Any, y: Any) -> Any:
         optax.sigmoid_focal_loss(x, near),
         optax.smooth_labels(near, 0.1),
         optax.l2_loss(x, y),
-        optax.poly_loss_cross_entropy(x, near),
+        optax.losses.poly_loss_cross_entropy(x, near),
         optax.convex_kl_divergence(x, near),
     )
 

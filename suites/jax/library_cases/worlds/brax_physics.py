@@ -53,7 +53,7 @@ def _quaternions(a: Any, b: Any) -> Any:
         math.quat_inv(a),
         math.relative_quat(a, b),
         math.from_to(a[:3], b[:3]),
-        math.quat_to_axis_angle(a),
+        math.quat_rot_axis(a[:3], b[0]),
         math.orthogonals(a[:3]),
         math.safe_norm(a * 0.0),
     )
