@@ -17,6 +17,7 @@ from braces.jaxpr.rules.ordering import ORDERING
 from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
 from braces.jaxpr.rules.threefry import RANDOM
+from braces.jaxpr.written_rules.complex_arcs import COMPLEX_ARCS
 from braces.jaxpr.written_rules.factorizations import FACTORIZATIONS
 from braces.jaxpr.written_rules.pooling import POOLING
 from braces.jaxpr.written_rules.ragged_dot import RAGGED
@@ -24,7 +25,7 @@ from braces.jaxpr.written_rules.ragged_dot import RAGGED
 _VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **CONVOLUTIONS, **POOLING,
     **LINEAR_ALGEBRA, **FACTORIZATIONS, **RAGGED, **EXACT, **CALLS, **RANDOM, **INSERTED,
-    **PRINTS,
+    **PRINTS, **COMPLEX_ARCS,
 }  # fmt: skip
 DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "abs": lambda _: True,

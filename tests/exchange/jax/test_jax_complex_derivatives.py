@@ -57,6 +57,9 @@ FUNCTIONS: dict[str, tuple[Function, Any]] = {
     "to real by jvp": (by_jvp(size, lambda z, t: 5 * (jnp.conj(z) * t).real), Z),
     "to real by vjp": (by_vjp(size, lambda z, g: g * jnp.conj(z) * (2 + 1j)), Z),
     "from real by jvp": (by_jvp(wave, lambda x, t: t * x * (3 - 1j)), X),
+    "inverse of sinh": (lambda z: jnp.arcsinh(z) * z, Z),
+    "inverse of cosh": (lambda z: jnp.arccosh(z) * z, Z),
+    "inverse of tanh": (lambda z: jnp.arctanh(z) * z, Z),
     "from real by vjp": (by_vjp(wave, lambda x, g: (g * (1 + 2j)).real * x + g.imag), X),
     "from real": (lambda x: convert(x, "complex64") * (1 + 2j) * x, X),
     "to real": (lambda z: convert(z * z, "float32"), Z),
@@ -104,3 +107,30 @@ def test_complex_numbers_are_converted_as_jax_converts_them(mode: str) -> None:
     for mine, theirs in zip(got, convert_all(z), strict=True):
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_inverse_functions_are_accurate_at_branch_points_and_in_all_sizes(
+    dtype: str, mode: str
+) -> None:
+    random = np.random.default_rng(0)
+    scales = 10.0 ** np.arange(-8, 9)
+    points = np.multiply.outer(scales, random.normal(size=20) + 1j * random.normal(size=20))
+    grid = np.add.outer([0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0], [0.0, 0.5j, 1j, -1j, 2j, -2j])
+    near = np.add.outer([1.0, -1.0, 1j, -1j], 1e-3 * points.ravel()[:20])
+    # JAX's own values are less accurate: the reference has more digits.
+    z = np.concatenate([points.ravel(), grid.ravel(), near.ravel()]).astype(dtype)
+    z = z[(z != 1) & (z != -1)]
+
+    def function(z: Any) -> Any:
+        return jnp.arcsinh(z), jnp.arccosh(z), jnp.arctanh(z)
+
+    with jax.enable_x64(True):
+        prog, _ = br.from_jax(function, z)
+    got = br.Executor(mode=mode).run(prog, br.Scope(), {"z": z}, list(prog.fetches))
+    wide = z.astype("c16")
+    for mine, compute in zip(got, (np.arcsinh, np.arccosh, np.arctanh), strict=True):
+        wanted = compute(wide)
+        assert mine.dtype == z.dtype
+        error = np.abs(mine - wanted) / np.maximum(np.abs(wanted), 1e-30)
+        assert error.max() < 20 * np.finfo(z.dtype).eps, (compute, z[error.argmax()])

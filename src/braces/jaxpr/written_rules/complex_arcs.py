@@ -1,0 +1,77 @@
+"""Inverse hyperbolic functions of complex numbers, by Kahan's formulas.
+
+    arccosh(z) = arcsinh(Re(conj(a) b)) + 2i arctan(Im(a) / Re(b))
+    a, b = sqrt(z - 1), sqrt(z + 1)
+
+They are accurate near branch points (W. Kahan, *Branch Cuts for Complex Elementary Functions*,
+1987). On branch cuts they have the values of JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.jaxpr.core.custom_derivatives import with_jax_derivative
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import ARITHMETIC
+from braces.lazy import jnp, lax
+
+_np: Any = jnp
+_lax: Any = lax
+
+
+def _arcsinh(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the parts of the inverse of `sinh`; the first has the sign of `x`."""
+    one, size = np.ones((), x.dtype), _np.abs(x)
+    below, above = _root(one + y, size), _root(one - y, size)
+    real = _np.arcsinh((below * above).imag)
+    return _with_sign(x, real), _np.arctan2(y, (_np.conj(below) * above).real)
+
+
+def _arccosh(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the parts of the inverse of `cosh`; the second has the sign of `y`."""
+    one, size = np.ones((), x.dtype), _np.abs(y)
+    below, above = _root(x - one, size), _root(x + one, size)
+    half = _np.arctan2(below.imag, above.real)
+    return _np.arcsinh((_np.conj(below) * above).real), _with_sign(y, half + half)
+
+
+def _arctanh(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the parts of the inverse of `tanh`."""
+    one, size = np.ones((), x.dtype), _np.abs(x)
+    quarter = np.asarray(0.25, x.dtype)
+    ratio = size / quarter / ((one - size) ** 2 + y * y)
+    imag = _np.arctan2(y + y, (one - x) * (one + x) - y * y) / np.asarray(2, x.dtype)
+    return _with_sign(x, quarter * _np.log1p(ratio)), imag
+
+
+def _with_sign(x: Any, size: Any) -> Any:
+    """Return a size with the sign of a number; zeros of both signs count as positive."""
+    return _np.where(x < 0, -size, size)
+
+
+def _root(x: Any, y: Any) -> Any:
+    return _np.sqrt(_lax.complex(x, y))
+
+
+def _of_any_numbers(name: str, parts: Callable[[Any, Any], tuple[Any, Any]]) -> Rule:
+    """Extend the rule of a function to complex numbers."""
+    rule = ARITHMETIC[name]
+
+    def compute(z: Any) -> Any:
+        return _lax.complex(*parts(z.real, z.imag))
+
+    def extended(e: Equation, x: Value) -> Value | Sequence[Value]:
+        return e.written(compute, x) if e.dtype.kind == "c" else rule(e, x)
+
+    return with_jax_derivative(extended, lambda e: e.dtype.kind == "c")
+
+
+COMPLEX_ARCS: Mapping[str, Rule] = {
+    "acosh": _of_any_numbers("acosh", _arccosh),
+    "asinh": _of_any_numbers("asinh", _arcsinh),
+    "atanh": _of_any_numbers("atanh", _arctanh),
+}
