@@ -17,6 +17,8 @@ from braces.dims import (
     Size,
     Unifier,
     call,
+    calls_in,
+    divide_exactly,
     never_negative,
     parse_size,
     product,
@@ -155,6 +157,22 @@ def test_putting_in_and_computing_may_change_places(
 )
 def test_sizes_are_simplified(size: Size, text: str) -> None:
     assert str(size) == text
+
+
+@given(sizes, sizes)
+def test_a_product_is_divided_by_its_factors(left: Built, right: Built) -> None:
+    try:
+        whole = left.size * right.size
+    except ShapeError:
+        reject()
+    assume(right.size != 0)
+    quotient = divide_exactly(whole, right.size)
+    if quotient is None:  # equal sums of functions may have other terms
+        assert any(any(calls_in(size)) for size in (left.size, right.size))
+    else:
+        assert quotient * right.size == whole
+    inexact = divide_exactly(whole + 1, right.size)
+    assert inexact is None or inexact * right.size == whole + 1
 
 
 @pytest.mark.parametrize("padding", ["same", "valid", 1, 2])

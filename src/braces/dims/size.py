@@ -29,7 +29,7 @@ from braces.dims.printer import (
     format_monomial,
     format_terms,
 )
-from braces.dims.quotient import Divisible
+from braces.dims.quotient import Divisible, divide_terms
 from braces.errors import ShapeError
 
 Atom: TypeAlias = "str | Call"
@@ -302,20 +302,20 @@ def of_atom(atom: Atom) -> Dim:
 
 
 def divide_exactly(size: Size, divisor: Size) -> Size | None:
-    """Return `size / divisor` if the division is exact, else `None`."""
+    """Return `size / divisor` if the division is exact, else `None`.
+
+    Example:
+        >>> a, b = Dim.named("a"), Dim.named("b")
+        >>> divide_exactly(a * b + 2 * b, a + 2), divide_exactly(a * b + 1, a)
+        (b, None)
+    """
     if isinstance(size, int) and isinstance(divisor, int):
         return size // divisor if divisor and size % divisor == 0 else None
-    divisor_terms = terms_of(divisor)
-    if len(divisor_terms) != 1:
-        return 1 if size == divisor and divisor_terms else None
-    (atoms, factor), quotient = divisor_terms[0], Terms()
-    for monomial, coefficient in terms_of(size):
-        atoms_left = list(monomial)
-        if coefficient % factor or any(atoms_left.count(a) < atoms.count(a) for a in atoms):
-            return None
-        for atom in atoms:
-            atoms_left.remove(atom)
-        quotient.count(tuple(atoms_left), coefficient // factor)
+    terms = divide_terms(dict(terms_of(size)), terms_of(divisor))
+    if terms is None:
+        return None
+    quotient = Terms()
+    quotient.found = terms
     return quotient.size()
 
 

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 import braces as br
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ProgramError, RunError, ShapeError
 
 pytestmark = pytest.mark.unoptimized
 
@@ -155,3 +155,21 @@ def test_in_a_loop_such_a_size_is_refused_with_a_way_out() -> None:
         ProgramError, match="data-dependent size, which is unsupported in a loop"
     ):
         br.from_onnx(model(text))
+
+
+def test_blocks_of_a_plane_are_moved_where_only_the_run_knows_its_size(mode: str) -> None:
+    text = """
+        blocks (float[1, 1, H, W] x, int64[8] pads)
+            => (float[A, B, C, D] y, float[E, F, G, I] z) {
+            padded = Pad(x, pads)
+            y = SpaceToDepth <blocksize = 2> (padded)
+            z = DepthToSpace <blocksize = 2> (y)
+        }"""
+    x = X.reshape(1, 1, 3, 4)
+    pads = np.array([0, 0, 0, 0, 0, 0, 1, 2])
+    ((y, z),) = runs(text, mode, (x, pads))
+    padded = np.pad(x, [(0, 0), (0, 0), (0, 1), (0, 2)])
+    np.testing.assert_array_equal(z, padded)
+    np.testing.assert_array_equal(y[0, 1], padded[0, 0, ::2, 1::2])
+    with pytest.raises(RunError, match="shape at run time"):
+        runs(text, mode, (x, np.array([0, 0, 0, 0, 0, 0, 0, 0])))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import braces as br
 from braces.errors import ProgramError
@@ -244,4 +244,27 @@ def test_texts_and_maps_are_refused_with_what_to_do() -> None:
     assert "numbers before the model" in refusal("OneHotEncoder", 1, cats_strings=["a"])
     texts = {"keys_strings": ["a"], "values_int64s": [1]}
     assert "numbers before the model" in refusal("LabelEncoder", 2, **texts)
-    assert "'zipmap': False" in refusal("ZipMap", 1, classlabels_int64s=[0, 1, 2])
+
+
+def test_the_values_of_maps_are_an_array_with_a_column_per_label() -> None:
+    proto = model(node("ZipMap", classlabels_int64s=[3, 7, 1]), x=X, version=1)
+    (got,) = found(proto, X)
+    np.testing.assert_array_equal(got, X)
+    (maps,) = session(with_maps(proto).SerializeToString()).run(None, {"x": X})
+    rows = [[row[label] for label in (3, 7, 1)] for row in maps]
+    np.testing.assert_array_equal(got, np.asarray(rows, "float32"))
+    named = model(node("ZipMap", classlabels_strings=["a", "b", "c"]), x=X[0], version=1)
+    np.testing.assert_array_equal(found(named, X[0])[0], X[:1])
+    assert "duplicate labels" in refusal("ZipMap", 1, classlabels_int64s=[1, 1, 2])
+    assert "2 labels do not match" in refusal("ZipMap", 1, classlabels_int64s=[1, 2])
+
+
+def with_maps(proto: Any) -> Any:
+    """The model with the type of its output, which ONNX Runtime checks."""
+    changed = type(proto)()
+    changed.CopyFrom(proto)
+    element = helper.make_map_type_proto(
+        TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    changed.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(element))
+    return changed

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import NoReturn
 
 import numpy as np
 
@@ -158,9 +156,19 @@ def feature_vectorizer(node: OnnxNode) -> Var:
     return ops.concat(xs, axis=-1)
 
 
-def refuse_node(what: str, fix: str, node: OnnxNode) -> NoReturn:
-    """Raise an error with advice for an unsupported node."""
-    node.refuse(what, fix)
+def zip_map(node: OnnxNode) -> Var:
+    """The values of maps, one row per map, and one column per label in the order of the node.
+
+    A program has no maps: `[{3: 0.2, 5: 0.8}]` with `classlabels_int64s=[3, 5]` is
+    `[[0.2, 0.8]]`.
+    """
+    x = batched_features(node)
+    labels = [*(node.attr("classlabels_int64s") or node.attr("classlabels_strings") or ())]
+    if len(set(labels)) != len(labels):
+        node.refuse("duplicate labels")
+    if x.ndim != 2 or (isinstance(x.shape[1], int) and x.shape[1] != len(labels)):
+        node.refuse(f"{len(labels)} labels do not match an array of shape {list(x.shape)}")
+    return ops.ensure_shape(x, (x.shape[0], len(labels)))
 
 
 FEATURES: Mapping[str, Rule] = {
@@ -172,7 +180,5 @@ FEATURES: Mapping[str, Rule] = {
     f"{ML_DOMAIN}.Normalizer": normalizer,
     f"{ML_DOMAIN}.OneHotEncoder": one_hot,
     f"{ML_DOMAIN}.Scaler": scaler,
-    f"{ML_DOMAIN}.ZipMap": partial(
-        refuse_node, "unsupported maps", "Export with options={'zipmap': False}."
-    ),
+    f"{ML_DOMAIN}.ZipMap": zip_map,
 }

@@ -264,27 +264,39 @@ def _fill(node: OnnxNode) -> Any:
 
 def depth_to_space(node: OnnxNode) -> Var:
     """Move blocks of channels into the plane."""
-    x, b = node.var(0), node.attr("blocksize")
+    b = node.attr("blocksize")
+    x = _whole_blocks(node.var(0), {1: b * b}, "channels")
     if node.attr("mode", "DCR") != "DCR":
         return pixel_shuffle(x, b)
     n, c, h, w = x.shape
-    deep = dims.divide_exactly(c, b * b)
-    if deep is None:
-        raise ShapeError(f"cannot split {c} channels into blocks of {b} by {b}.")
+    deep = c // (b * b)
     blocks = ops.reshape(x, (n, b, b, deep, h, w))
     return ops.reshape(ops.transpose(blocks, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
 
 
 def space_to_depth(node: OnnxNode) -> Var:
     """Move blocks of the plane into channels, before or after the existing ones."""
-    x, b = node.var(0), node.attr("blocksize")
+    b = node.attr("blocksize")
+    x = _whole_blocks(node.var(0), {2: b, 3: b}, "plane")
     n, c, h, w = x.shape
-    high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
-    if high is None or wide is None:
-        raise ShapeError(f"cannot split a plane of {h} by {w} into blocks of {b} by {b}.")
-    blocks = ops.reshape(x, (n, c, high, b, wide, b))
+    blocks = ops.reshape(x, (n, c, h // b, b, w // b, b))
     deep = (1, 3, 5) if node.attr("mode", "DCR") != "DCR" else (3, 5, 1)
-    return ops.reshape(ops.transpose(blocks, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
+    return ops.reshape(ops.transpose(blocks, (0, *deep, 2, 4)), (n, c * b * b, h // b, w // b))
+
+
+def _whole_blocks(x: Var, blocks: Mapping[int, int], what: str) -> Var:
+    """Return an array whose axes are multiples of block sizes; checked in the run if unknown.
+
+    Raises:
+        ShapeError: If a size is known and not a multiple.
+    """
+    shape = list(x.shape)
+    for axis, block in blocks.items():
+        if isinstance(x.shape[axis], int) and dims.divide_exactly(x.shape[axis], block) is None:
+            sizes = " by ".join(str(x.shape[at]) for at in blocks)
+            raise ShapeError(f"cannot split {what} of size {sizes} into blocks of {block}.")
+        shape[axis] = x.shape[axis] // block * block
+    return x if tuple(shape) == x.shape else ops.ensure_shape(x, shape)
 
 
 def triangle(node: OnnxNode) -> Var:
