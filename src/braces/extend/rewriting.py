@@ -7,6 +7,7 @@ innermost first, and replaces those for which a rule returns a replacement. MLIR
 
 from braces.passes.autodiff.reverse_mode import gradients as gradients
 from braces.passes.cleanup.dead_code import data_dependent_size as data_dependent_size
+from braces.passes.cleanup.loop_invariant_code_motion import LICM as LICM
 from braces.passes.core.pipeline import Pass as Pass, note as note
 from braces.passes.core.rewrite import (
     InsertionPoint as InsertionPoint,

@@ -40,7 +40,7 @@ from braces.extend.programs import (
     read_fetch,
     resolve_body,
 )
-from braces.extend.rewriting import to_inference_mode, without_other_counts
+from braces.extend.rewriting import LICM, Pass, to_inference_mode, without_other_counts
 from braces.extend.types import Size, TensorType, substitute
 from braces.lazy import onnx
 
@@ -56,6 +56,7 @@ def to_onnx(
     sizes: Mapping[str, int] | None = None,
     metadata: Mapping[str, Any] | None = None,
     opset: int = OPSET,
+    recurrent_nodes: bool = False,
 ) -> None:
     """Export a program as an ONNX model, which runs without Braces.
 
@@ -89,6 +90,11 @@ def to_onnx(
         opset: The operator set version, from 21 to 24. Version 21 is read by the most
             runtimes; 23 has `RMSNormalization` and 24 `Swish`, which are composed of others
             before.
+        recurrent_nodes: Whether loops whose step is a standard cell, as those of `br.lstm`,
+            become `LSTM`, `GRU` and `RNN` nodes. ONNX Runtime runs them faster than loops,
+            most of all for small batches. Its kernels return numbers for inputs that are NaN,
+            need at least one step and one batch element, and approximate `tanh` to 1e-6.
+            Cells in float32 without `lengths` are recognized by their formulas.
 
     Raises:
         ProgramError: If ONNX lacks operators that the program needs; the message lists all of
@@ -118,8 +124,10 @@ def to_onnx(
     _check_opset(opset)
     names, _ = read_fetch(fetches, program_of(program))
     called = tuple(fetches) if isinstance(fetches, Mapping) else names
-    plan, spare = _plan_export(program_of(program), names, updates, sizes or {})
-    model, states = build_model(plan, spare, called, opset)
+    plan, spare = _plan_export(
+        program_of(program), names, updates, sizes or {}, (LICM,) if recurrent_nodes else ()
+    )
+    model, states = build_model(plan, spare, called, opset, recurrent_nodes)
     for key, text in write_texts(notes):
         model.metadata_props.add(key=key, value=text)
     write_model(path, model, list(_values(states, scope)))
@@ -139,7 +147,11 @@ def _check_opset(opset: Any) -> None:
 
 
 def _plan_export(
-    program: Program, names: tuple[str, ...], updates: bool, sizes: Mapping[str, int]
+    program: Program,
+    names: tuple[str, ...],
+    updates: bool,
+    sizes: Mapping[str, int],
+    passes: tuple[Pass, ...],
 ) -> tuple[Plan, dict[str, TensorType]]:
     """Return the execution plan, and the data that it does not need."""
     original = program.definition
@@ -152,7 +164,7 @@ def _plan_export(
         raise ProgramError("the model has no outputs.", fix="Pass variables as `fetches`.")
     _check_sizes(definition, sizes)
     main = resolve_body(definition.main, lambda size: _fixed(size, sizes))
-    plan = Plan.of(definition.with_(main=main), names, passes=())
+    plan = Plan.of(definition.with_(main=main), names, passes=passes)
     unused_data = {
         n: v.type for n, v in main.vars.items() if v.kind == DATA and n not in plan.feeds
     }
@@ -177,7 +189,11 @@ def _names(size: Size) -> set[str]:
 
 
 def build_model(
-    plan: Plan, spare: Mapping[str, TensorType], called: Sequence[str], opset: int = OPSET
+    plan: Plan,
+    spare: Mapping[str, TensorType],
+    called: Sequence[str],
+    opset: int = OPSET,
+    recurrent_nodes: bool = False,
 ) -> tuple[Any, list[str]]:
     """Return the model of a plan without weights, and the names of the weights.
 
@@ -186,6 +202,7 @@ def build_model(
         spare: Data that the plan does not read, which may determine sizes.
         called: The names of the outputs, in the order of the fetches.
         opset: The operator set version.
+        recurrent_nodes: Whether loops over standard cells become one node.
 
     Raises:
         ProgramError: If ONNX lacks operators of the plan; the message lists all of them.
@@ -194,7 +211,11 @@ def build_model(
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     reserved_names = frozenset((*body.vars, *spare))
     model_state = ModelState(
-        reserved_names, spare=dict(spare), used=set(reserved_names), opset=opset
+        reserved_names,
+        spare=dict(spare),
+        used=set(reserved_names),
+        opset=opset,
+        recurrent_nodes=recurrent_nodes,
     )
     g, writer = OnnxGraph(model_state), BlockExporter()
     model_state.main = g

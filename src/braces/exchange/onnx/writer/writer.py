@@ -13,7 +13,7 @@ from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.exchange.onnx.writer.kernel_tracing import write_kernel
 from braces.exchange.onnx.writer.operators import OPERATORS
 from braces.extend.operators import OPS
-from braces.extend.programs import Body, Op
+from braces.extend.programs import Body, Op, producers
 from braces.extend.types import Type
 
 MISSING = "missing"
@@ -69,6 +69,7 @@ class BlockExporter:
         for param, name in zip(body.params, inputs, strict=True):
             g.bind(param, name, body.vars[param].type)
             g.call(name, param)
+        g.binders.update(producers(body.ops))
         for op in body.ops:
             self._op(g, op, {name: body.vars[name].type for name in op.binds()})
         return [g.name(name) for name in body.results]

@@ -1,6 +1,6 @@
 """Export of operators with blocks: loops, branches, row-wise branches, and plain blocks.
 
-loop        Loop, or Scan if the trip count is a number
+loop        Loop, or Scan if the trip count is a number; or LSTM, GRU and RNN (recurrent.py)
 switch      If, nested
 partition   for each case: NonZero, Gather, the block, ScatterND, in an If on whether
             the case has any rows
@@ -19,6 +19,7 @@ from braces.exchange.onnx.writer.constructs.functions import (
     data_dependent_sizes,
     function,
 )
+from braces.exchange.onnx.writer.constructs.recurrent import recurrent
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
@@ -166,6 +167,9 @@ class _ExportedCase:
 def loop(n: NodeDesc, write: Write) -> OutputNames:
     """Export a loop of any kind."""
     view = LoopView.of(n.op)
+    node = recurrent(n, view) if n.g.model.recurrent_nodes else None
+    if node is not None:
+        return node
     if not view.counted:
         return _while(n, view, write)
     lists = (isinstance(type_, ListType) for type_ in _memories(view))

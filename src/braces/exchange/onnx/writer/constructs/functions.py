@@ -139,6 +139,7 @@ def _model(n: NodeDesc, view: BlockView) -> _Inside:
         used=set(reserved_names),
         caller=n.g,
         opset=n.g.model.opset,
+        recurrent_nodes=n.g.model.recurrent_nodes,
     )
     model.main = OnnxGraph(model)
     for name in view.captures:

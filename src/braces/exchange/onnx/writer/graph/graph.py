@@ -14,6 +14,7 @@ import numpy as np
 
 from braces.errors import DTypeError, ShapeError
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
+from braces.extend.programs import Op
 from braces.extend.types import (
     INT64,
     Call,
@@ -79,6 +80,7 @@ class ModelState:
         numbers: Constants by their dtypes, shapes and bytes.
         values: The arrays of constants, by name.
         opset: The operator set version.
+        recurrent_nodes: Whether loops over standard cells become `LSTM`, `GRU` and `RNN`.
     """
 
     kept: frozenset[str] = frozenset()
@@ -95,6 +97,7 @@ class ModelState:
         default_factory=dict[str, "np.ndarray[Any, Any]"]
     )
     opset: int = OPSET
+    recurrent_nodes: bool = False
 
     def teller(self, dimension: str) -> OnnxGraph | None:
         """Add an unused input that determines a size; return the main graph, or `None`."""
@@ -136,6 +139,7 @@ class OnnxGraph:
         names: The ONNX names of program variables.
         types: The types of those variables.
         told: The tensor that determines a dimension, and its axis; -1 if it is the size itself.
+        binders: The operators that bind program variables.
     """
 
     model: ModelState
@@ -145,6 +149,7 @@ class OnnxGraph:
     names: dict[str, str] = field(default_factory=dict[str, str])
     types: dict[str, Type] = field(default_factory=dict[str, Type])
     told: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    binders: dict[str, Op] = field(default_factory=dict[str, Op])
     _sizes: dict[Size, str] = field(default_factory=dict[Size, str])
 
     def inside(self, label: str) -> OnnxGraph:
