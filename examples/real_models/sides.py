@@ -58,7 +58,7 @@ class Ours:
         scope = br.Scope()
         scope.update(values)
         names = dict(zip(input_names(path), program.feeds, strict=True))
-        return Ours(program, scope, br.Executor(mode=mode), names)
+        return Ours(program, scope, br.Executor(mode=mode, frozen=True), names)
 
     def __call__(self, feed: Feed) -> list[np.ndarray]:
         """Run it once."""

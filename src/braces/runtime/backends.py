@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from braces.errors import ProgramError
@@ -28,10 +29,30 @@ RUNTIMES: Mapping[str, Any] = {"onnxruntime": lambda: _onnx_backend.OnnxRuntimeB
 """The backends of other runtimes; each takes a number of threads."""
 
 
+class FrozenBackend:
+    """Compiled runs with constants: the values of variables that a program only reads."""
+
+    open = staticmethod(CompiledPlan.open)
+    prepare_process = staticmethod(CompiledPlan.prepare_process)
+    __call__ = staticmethod(partial(CompiledPlan, frozen=True))
+
+
 def find_backend(
-    mode: str, name: str | None, threads: int | None, layout: Layout | None
+    mode: str,
+    name: str | None,
+    threads: int | None,
+    layout: Layout | None,
+    frozen: bool = False,
 ) -> Backend:
     """Return the backend of a mode, or that of another runtime.
+
+    Args:
+        mode: The mode.
+        name: The other runtime.
+        threads: Its number of threads.
+        layout: The layout of the executor.
+        frozen: Whether variables are constants of compiled code. Interpretation compiles no
+            programs, and another runtime decides itself.
 
     Raises:
         ProgramError: If the mode or the name is unknown, or the other runtime does not support
@@ -44,7 +65,7 @@ def find_backend(
             raise ProgramError(
                 "threads= requires a backend.", fix='Pass backend="onnxruntime", or omit it.'
             )
-        return BACKENDS[mode]
+        return FrozenBackend() if frozen and mode == COMPILE else BACKENDS[mode]
     if name not in RUNTIMES:
         raise ProgramError(
             f"unknown backend {name!r:.40}.", fix="Use 'onnxruntime', or omit it for XLA."

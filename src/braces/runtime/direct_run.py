@@ -7,8 +7,8 @@ are known. A direct run makes this call alone, and leaves all other cases to `Ex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from operator import attrgetter
+from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter, is_
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -33,7 +33,7 @@ class _Direct(NamedTuple):
     Attributes:
         version: The version of the program, and the passes.
         states: The persistable variables that it reads.
-        descriptions: Their types.
+        descriptions: Their types, and the identities of those that are constants.
         code: The code; a weak reference, because the executor evicts it.
     """
 
@@ -100,12 +100,12 @@ class DirectRun:
             if (
                 code is None
                 or len(feed) != len(arrays)
-                or direct.descriptions != [*map(_description, states)]
+                or direct.descriptions != _describe(states, code.taken)
                 or direct.version != self._version()
                 or forked
             ):
                 return None
-            outputs = code.call(*states, *arrays)
+            outputs = code.call(*states[: code.taken], *arrays, *code.more)
         except Exception:  # the run raises the error of Braces
             return None
         self._plans.count_run(code)
@@ -125,10 +125,16 @@ class DirectRun:
         if tuple(feeds) != self._feeds or len(self._direct) >= MOST_TYPES:
             self._feeds, self._direct = tuple(feeds), {}
         states = self._scope.raws(plan.states)
-        if all(hasattr(state, "aval") for state in states):
+        same = all(map(is_, states[code.taken :], code.constants))  # not written meanwhile
+        if same and all(hasattr(state, "aval") for state in states):
             types = (*map(_type, feeds.values()),)
-            descriptions = [*map(_description, states)]
+            descriptions = _describe(states, code.taken)
             self._direct[types] = _Direct(self._version(), plan.states, descriptions, ref(code))
+
+
+def _describe(states: Sequence[Any], taken: int) -> list[Any]:
+    """Return the types of states that are arguments, and the identities of constants."""
+    return [*map(_description, states[:taken]), *map(id, states[taken:])]
 
 
 def _whole_run(plan: CompiledPlan) -> Executable | None:
@@ -138,5 +144,5 @@ def _whole_run(plan: CompiledPlan) -> Executable | None:
     if not plan.steady or plan.latest is None:
         return None
     code = plan.latest[2]
-    is_whole = not (code.sites or code.loops or code.more)
-    return code if is_whole and code.needed_bytes < LARGE_BYTES else None
+    is_small = code.needed_bytes < LARGE_BYTES
+    return code if is_small and not (code.sites or code.loops) else None

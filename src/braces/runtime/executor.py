@@ -37,6 +37,8 @@ from braces.runtime.profiling.measure import ProfileTask, profile_runs
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 
+_SETTINGS = ("backend", "threads", "frozen")
+
 
 @hint_methods
 class Executor(WithStats, Hinted):
@@ -78,6 +80,9 @@ class Executor(WithStats, Hinted):
             predictions of convolutional networks; by default XLA computes. `init` computes by
             XLA. Checks of values inside a program are left out, as by `br.to_onnx`.
         threads: The number of threads of `backend="onnxruntime"`; one per core by default.
+        frozen: Whether variables that a program only reads are constants of compiled code, for
+            faster predictions. If their values change, the code compiles again; from the third
+            change on, they are arguments.
 
     Raises:
         DeviceError: If the device does not exist, or the mesh of the layout has more devices.
@@ -96,9 +101,10 @@ class Executor(WithStats, Hinted):
         passes: Sequence[Pass] | None = None,
         backend: str | None = None,
         threads: int | None = None,
+        frozen: bool = False,
     ) -> None:
-        self._backend = find_backend(mode, backend, threads, layout)
-        self.mode, self.backend, self.threads = mode, backend, threads
+        self._backend = find_backend(mode, backend, threads, layout, frozen)
+        self.mode, self.backend, self.threads, self.frozen = mode, backend, threads, frozen
         self.device_name = device
         self.layout = validate_layout(layout, device)
         self._devices = self._backend.open(device) if layout is None else Devices.of(layout)
@@ -289,13 +295,9 @@ class Executor(WithStats, Hinted):
         Example:
             >>> import braces as br
             >>> with br.Program() as prog:
-            ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
-            ...     out = br.fc(br.dropout(x, 0.5), 1, name="fc")
-            ...     pairs = br.optimizer.sgd(0.1).minimize(br.mean((out - y) ** 2))
-            >>> exe = br.Executor()
-            >>> scope = exe.init(prog, br.Scope())
-            >>> exe.evaluate(prog, scope, {"x": [[1.0, 2.0]]}, fetch=out).shape
-            (1, 1)
+            ...     y = br.dropout(br.data("x", ["n"]), 0.5)
+            >>> br.Executor().evaluate(prog, br.Scope(), {"x": [1.0, 2.0]}, fetch=y)
+            array([1., 2.], dtype=float32)
         """
         check_order(program, scope)
         test = self._plans.evaluations.find(program, feed)
@@ -346,8 +348,7 @@ class Executor(WithStats, Hinted):
             >>> exe, scope = br.Executor(), br.Scope()
             >>> exe.compile(prog, scope, feed={"x": np.zeros((8, 3), "float32")}, fetch=y)
         """
-        if forked:
-            refuse_forked()
+        refuse_forked()
         check_order(program, scope)
         names, _ = read_fetch(fetch, program)
         checks = value_checks(check_nan, check_inf)
@@ -399,8 +400,7 @@ class Executor(WithStats, Hinted):
             >>> [float(exe.run(prog, scope, feed=x, fetch=y)) for x in exe.feeds(prog, batches)]
             [2.0, 3.0]
         """
-        if forked:
-            refuse_forked()
+        refuse_forked()
         self._backend.prepare_process()
         data = declared_data(checked_program(program, "exe.feeds(prog, batches)").main)
         padding = Padding.of(data, pad)
@@ -466,8 +466,7 @@ class Executor(WithStats, Hinted):
             >>> [(row.name, row.type, row.calls) for row in prof.rows()]
             [('squash', 'tanh', 2)]
         """
-        if forked:
-            refuse_forked()
+        refuse_forked()
         check_order(program, scope)
         refuse_profile(self.backend)
         names, shape_up = read_fetch(fetch, program)
@@ -494,7 +493,6 @@ class Executor(WithStats, Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reduce to the settings: a copy, or an unpickled executor, recompiles."""
-        limits = {"max_executables": self._plans.limit, "passes": self.passes}
-        runtime = {"backend": self.backend, "threads": self.threads}
-        make = partial(Executor, layout=self.layout, **limits, **runtime)
+        kept = {name: getattr(self, name) for name in ("layout", "passes", *_SETTINGS)}
+        make = partial(Executor, max_executables=self._plans.limit, **kept)
         return make, (self.mode, self.device_name)

@@ -236,7 +236,9 @@ def _state_values(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Ar
 
 
 @hint_keywords
-def load_model(path: Path, *, mode: str = "compile", device: str | None = None) -> Model:
+def load_model(
+    path: Path, *, mode: str = "compile", device: str | None = None, frozen: bool = True
+) -> Model:
     """Read a model that `save_model` wrote.
 
     Loading runs nothing, and needs none of the code that built the model: a file from an
@@ -246,6 +248,8 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
         path: The file.
         mode: The mode of the model's executor: `"compile"` or `"interpret"`.
         device: The device: `"cpu:0"`, `"gpu:0"`, …
+        frozen: Whether parameters are constants of compiled code, as in `Executor`: faster code
+            that compiles again if a parameter changes.
 
     Raises:
         FileFormatError: If the file is damaged, truncated, of a newer format, or not a model.
@@ -262,7 +266,7 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
         >>> model.run(x=[1.0, 2.0])
         {'y': array([2., 3.], dtype=float32)}
     """
-    executor, scope = Executor(mode, device), Scope()
+    executor, scope = Executor(mode, device, frozen=frozen), Scope()
     with open_tensors(path) as file:
         entries = _read_programs(file)
         notes = read_metadata(file.record.get("metadata", {}))

@@ -14,7 +14,7 @@ import numpy as np
 from braces.define.core.jax_settings import is_jit_disabled, traceable
 from braces.define.core.kernel_call import first_line, is_out_of_memory
 from braces.errors import BracesError, DeviceError, RunError
-from braces.ir.records import Op, ProgramDef
+from braces.ir.records import ProgramDef
 from braces.lazy import jax
 from braces.lower.cache.persistent_cache import count_cache_hits
 from braces.lower.checks.check_codes import STOP_CHECK, VALUE_CHECK, start_state
@@ -43,6 +43,7 @@ from braces.lower.xla.interruptible_loops import may_be_interruptible
 from braces.lower.xla.narrow_dtypes import from_carriers
 from braces.passes.rows.pad_row_count import EXACT, pad_for_run
 from braces.runtime.backend import interpreted
+from braces.runtime.backend.call_errors import explain_call_error, locate_error
 from braces.runtime.backend.interface import observers_error
 from braces.runtime.compile.compile_code import CompileTarget, compile_function
 from braces.runtime.compile.compile_variant import CompileVariant, find_padded_axes
@@ -51,9 +52,9 @@ from braces.runtime.compile.executable import (
     Executable,
     call_first,
     call_on_device,
-    check_donated,
 )
 from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
+from braces.runtime.compile.frozen_states import FrozenStates
 from braces.runtime.compile.list_capacity import CapacityEstimates
 from braces.runtime.devices.device import (
     Devices,
@@ -84,6 +85,7 @@ class CompiledPlan:
         checks: The values that fail the run; the interpreter then finds their source.
         recent: The LRU cache of executables, shared by several plans.
         notice: Reports compilations.
+        frozen: The states that are constants.
         used: The time of the last use, by the clock of the executor.
     """
 
@@ -94,6 +96,7 @@ class CompiledPlan:
         checks: ValueChecks,
         recent: ExecutableCache,
         notice: CompileReporter,
+        frozen: bool = False,
     ) -> None:
         self.prepare_process()
         self.plan = plan
@@ -117,6 +120,7 @@ class CompiledPlan:
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
         self.states, self.updates = plan.states, tuple(plan.updates)
         self.narrow = plan.narrow
+        self.frozen = FrozenStates(plan, frozen and self.placed is None)
         self.takes_turns = bool(plan.updates or self.shared)
         self.fetched, self.fed = len(plan.fetches), len(plan.feeds)
         self.told = self.fetched + len(self.updates)
@@ -198,7 +202,7 @@ class CompiledPlan:
                     results[at] = np.array(fetches[at])
                 return self._recorded(form, executable, status, results) if status else results
             if watch.error is not None:
-                raise _locate_error(watch.error, *executable.loops[watch.loop])
+                raise locate_error(watch.error, *executable.loops[watch.loop])
             failures = executable.failures(status)
             if not failures and self._absorb_status(form, executable, status):
                 self.recent.counters.repeats += 1
@@ -288,15 +292,15 @@ class CompiledPlan:
 
     def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
         try:
-            arguments = [*run.states, *run.feeds.values()]
+            arguments = [*run.states[: executable.taken], *run.feeds.values()]
             if self.asks or len(run.feeds) > self.fed:
-                arguments = self._arguments(run)
+                arguments = self._arguments(run, executable.taken)
             outputs = executable.call(*arguments, *executable.more)
         except (ValueError, RuntimeError) as error:
             if is_jit_disabled():  # JAX refuses the call in advance
                 with traceable():
                     return self._compute(executable, run)
-            self._explain(error, run)
+            explain_call_error(error, run, self.states, self.placed)
             raise
         first, end = self.fetched, self.told
         # With interruptible loops, wait for the status even if empty: then `watch` is set.
@@ -318,11 +322,11 @@ class CompiledPlan:
             run.scope.put_all(values_by_name, values)
         return outputs[:first], status, good
 
-    def _arguments(self, run: Run) -> list[Any]:
-        """Return the arguments: replaced values, other values, and data."""
-        arguments = [*run.states, *run.feeds.values()]
+    def _arguments(self, run: Run, taken: int) -> list[Any]:
+        """Return the arguments: replaced values, other values that are taken, and data."""
+        arguments = [*run.states[:taken], *run.feeds.values()]
         if len(run.feeds) > self.fed:  # some only determine sizes
-            del arguments[len(run.states) + self.fed :]
+            del arguments[taken + self.fed :]
         if self.asks:
             arguments.append(self._run_number(run.watch))
         return arguments
@@ -335,27 +339,35 @@ class CompiledPlan:
 
     def _executable(self, form: CompileVariant, run: Run) -> Executable:
         """Return the code for the inputs of a run, often that of the last run."""
-        latest, now = self.latest, self._likeness(form, run)
+        latest = self.latest
+        now = latest and self._likeness(form, run, latest[2].taken)
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
                 self.placed.compare(run.feeds, self.checks)
+            if self.frozen.active:  # constants are found by the arrays that stay in the scope
+                keep_on_device(self.states, self.plan.updates, run)
+                if self.frozen.find_changes(run.states):
+                    for key in list(self.executables):
+                        self.forget(key)
             key, executable = self._compiled_code(form, run)
             keep_on_device(self.states, self.plan.updates, run)
-            latest = self.latest = self._likeness(form, run), key, executable
+            now = self._likeness(form, run, executable.taken)
+            latest = self.latest = now, key, executable
         executable = latest[2]
         executable.used = self.recent.now()
         return executable
 
-    def _likeness(self, form: CompileVariant, run: Run) -> list[Any] | None:
+    def _likeness(self, form: CompileVariant, run: Run, taken: int) -> list[Any] | None:
         """Return a fast cache key, equal if a run needs the same code; or `None`.
 
         Results of one executable have identical descriptions (avals). NumPy arrays have none,
         nor have missing values; those are transferred to JAX, or refused.
         """
         try:
-            key: list[Any] = list(map(_description, run.states))
+            key: list[Any] = list(map(_description, run.states[:taken]))
         except AttributeError:
             return None
+        key += map(id, run.states[taken:])
         key += map(_type, run.feeds.values())
         if not self.steady or len(run.feeds) > self.fed:
             key.append((*run.feeds, *self._assumed(form, run)))
@@ -370,7 +382,9 @@ class CompiledPlan:
         """Return the code for the inputs of a run and its key; compile on a cache miss."""
         states = run.named(self.states)
         values = {**states, **run.feeds}
+        run.constants = self.frozen.constants(run.states)
         key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
+        key += (*map(id, run.constants),)
         executable = self.executables.get(key)
         if executable is None:
             sizes = run.sizes(self.plan.data, self.states)
@@ -391,27 +405,12 @@ class CompiledPlan:
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
         facts = form.facts(self.known, self.plan.wanted, timed, self.causes)
-        change = self.notice.change(run.feeds, states, facts)
+        facts |= self.frozen.facts()
+        change = self.notice.change(run.feeds, states, facts) + executable.about
         compilation = Compilation(self.notice.program, change, seconds, read)
         self.recent.counters.add(compilation)
         self.notice.tell(compilation)
         return executable
-
-    def _explain(self, error: Exception, run: Run) -> None:
-        """Raise the error of Braces that explains an error of a call, if there is one.
-
-        Raises:
-            BracesError: If memory is exhausted, a process is lost, values are on several
-                devices, or another run donated them.
-        """
-        if is_out_of_memory(error):
-            raise out_of_memory(first_line(error)) from None
-        if self.placed is not None and jax.process_count() > 1:
-            raise lost_process_error(error) from error
-        with run.scope.turn:
-            check_donated(run.states)
-        if self.placed is None:
-            refuse_sharded_values(self.states, run.states)
 
     def forget(self, key: Any) -> None:
         """Evict an executable."""
@@ -473,24 +472,27 @@ class CompiledPlan:
             committed = commits.committed(after, state.sites)
             return *fetches, *committed, commits.status(state.sites)[: len(flags)]
 
-        arguments = self._arguments(run)
-        options = {} if self.placed is None else self.placed.options(bool(flags))
-        target = CompileTarget(
-            self.device, self.placed is not None, len(self.plan.replaced), options
-        )
+        arguments = self._arguments(run, len(run.states))
+        target = self._target(run, bool(flags))
         inputs = [*arguments, *lowerer.draws.starts]
-        code = compile_function(function, inputs, form.body.ops, making, target)
-        loops = tuple(lowerer.loops)
+        made = compile_function(function, inputs, form.body.ops, making, target)
+        loops, code = tuple(lowerer.loops), made.code
         facts = tuple(sites.values()), limits, assumed_sizes, loops, needed_bytes(code)
-        call = partial(call_on_device, code, self.device)
-        executable = Executable(code, *facts, call, lowerer.draws.starts)
+        call, more = partial(call_on_device, code, self.device), lowerer.draws.starts
+        executable = Executable(code, *facts, call, (*more, *made.more))
+        executable.freeze(len(run.states), run.constants, made.about)
         if self.device is None and not any(x.dtype.itemsize >= WIDE_BYTES for x in arguments):
             executable.call = partial(call_first, executable)
         return executable
 
-
-def _locate_error(error: BaseException, path: str, op: Op) -> BaseException:
-    """Return the error of an interrupted run, with its loop."""
-    return (
-        error.located(describe_location(path, op)) if isinstance(error, BracesError) else error
-    )
+    def _target(self, run: Run, flagged: bool) -> CompileTarget:
+        """Return the devices and the constants of code for a run."""
+        placed, count = self.placed, len(run.constants)
+        return CompileTarget(
+            self.device,
+            placed is not None,
+            len(self.plan.replaced),
+            {} if placed is None else placed.options(flagged),
+            range(len(run.states) - count, len(run.states)),
+            self.frozen.computed,
+        )

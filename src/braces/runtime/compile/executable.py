@@ -30,6 +30,9 @@ class Executable:
         call: The function that calls it.
         more: Additional arguments at the end, the same for all runs.
         used: The time of the last call, by the clock of the executor.
+        taken: The number of states that are arguments; those after them are constants.
+        constants: The values of these, whose identity is that of the code.
+        about: The constants, in words.
     """
 
     code: Any
@@ -41,6 +44,14 @@ class Executable:
     call: Callable[..., Any]
     more: tuple[Any, ...] = ()
     used: int = 0
+    taken: int = 0
+    constants: tuple[Any, ...] = ()
+    about: str = ""
+
+    def freeze(self, states: int, constants: tuple[Any, ...], about: str) -> None:
+        """Record the number of states, and which of the last ones are constants."""
+        self.taken, self.constants = states - len(constants), constants
+        self.about = f"; {about}" if about else ""
 
     def holds(self, status: list[int]) -> bool:
         """Return whether nothing failed."""

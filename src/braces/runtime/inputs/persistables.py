@@ -39,6 +39,7 @@ class Run:
         making: The compilation listener.
         states: The values of the persistable variables that its plan reads, in that order;
             `None` for missing ones.
+        constants: The last of these values that code is compiled for.
     """
 
     scope: Scope
@@ -50,6 +51,7 @@ class Run:
     clock: OperatorClock | None = None
     making: CompileListener = NULL_LISTENER
     states: list[Any] = field(init=False)
+    constants: tuple[Any, ...] = ()
 
     def read(
         self,

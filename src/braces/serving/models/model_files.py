@@ -159,10 +159,10 @@ def _load_file(
 
 def _load_onnx(path: Path, device: str | None) -> Model:
     program, values = from_onnx(path)
-    scope = Scope()
+    scope, executor = Scope(), Executor(device=device, frozen=True)
     scope.update(values)
     fetches = {name: name for name in program.fetches}
     pruned = Program(prune(program, list(fetches)).definition)
     feeds = tuple(name for name in program.feeds if name in pruned.infos)
     entry = NamedProgram(pruned, feeds, fetches, as_dict=True)
-    return Model({PREDICT: entry}, scope, Executor(device=device), onnx_metadata(path))
+    return Model({PREDICT: entry}, scope, executor, onnx_metadata(path))
