@@ -1,4 +1,7 @@
-"""Solvers of jaxopt, with their implicit derivatives."""
+"""Solvers of jaxopt, with their implicit derivatives.
+
+Its isotonic regression and its wrappers of SciPy and CVXPY call Python, which imports refuse.
+"""
 
 from __future__ import annotations
 
@@ -145,10 +148,6 @@ def _transport(cost: Any) -> Any:
     return projection.kl_projection_transport(cost, (rows, columns))
 
 
-def _isotonic(y: Any) -> Any:
-    return jaxopt.isotonic.isotonic_l2_pav(y)
-
-
 def _losses(x: Any, y: Any) -> Any:
     loss = jaxopt.loss
     at = jnp.array([0, 1, 2, 3, 0, 1, 2, 3])
@@ -189,6 +188,5 @@ CASES: Cases = {
     "BoxCDQP": LibraryCase(_box, (DENSE, -A), 2e-3),
     "projections": LibraryCase(_projections, (Y, X[:, 0]), 1e-3),
     "projection onto a transport polytope": LibraryCase(_transport, (X,), 2e-3),
-    "isotonic regression": LibraryCase(_isotonic, (Y,)),
     "losses": LibraryCase(_losses, (X, Y)),
 }  # fmt: skip

@@ -88,7 +88,7 @@ def _geometry(places: Any, sigma: Any) -> Any:
 
 
 def _mapped(places: Any, sigma: Any) -> Any:
-    species = jnp.array([0, 1] * 4)
+    species = np.array([0, 1] * 4)
     strengths = jnp.array([[1.0, 1.5], [1.5, 0.5]]) * sigma
     pair = smap.pair(
         lambda dr, strength=1.0, **_: strength * jnp.exp(-dr), space.metric(DISPLACEMENT),
