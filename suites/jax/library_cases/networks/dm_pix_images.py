@@ -56,7 +56,7 @@ CASES: Cases = {
         _all(
             lambda x: pix.adjust_brightness(x, 0.2),
             lambda x: pix.adjust_contrast(x, 1.3),
-            lambda x: pix.adjust_gamma(x, 1.4, 0.9),
+            lambda x: pix.adjust_gamma(x, 1.4, gain=0.9),
             lambda x: pix.adjust_saturation(x, 0.7),
         ),
         (IMAGE,),
