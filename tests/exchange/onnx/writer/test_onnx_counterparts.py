@@ -149,6 +149,18 @@ LAYERS: Mapping[str, tuple[Layer, list[Any], list[str], str]] = {
     "dilated convolution": (
         lambda x: br.conv3d(x, 2, 2, dilation=2), ["b", 1, 5, 5, "d"], ["Conv"], "conv3d",
     ),
+    "transposed convolution": (
+        lambda x: br.layers.conv_transpose2d(
+            x, 6, 3, stride=2, padding=(0, 1, 1, 2), output_padding=1, dilation=(1, 2), groups=2
+        ),
+        ["b", 4, "h", "w"], ["ConvTranspose"], "conv_transpose2d",
+    ),
+    "transposed convolution of a line": (
+        lambda x: br.layers.conv_transpose1d(x, 3, 2, stride=3, bias=False), ["b", 4, "t"],
+        ["ConvTranspose"], "conv_transpose1d",
+    ),
+    "upper triangle": (lambda x: br.triu(x, k=-1), ["b", 4, "m"], ["Trilu"], "triu"),
+    "lower triangle": (lambda x: br.tril(x, k=1), ["b", 4, "m"], ["Trilu"], "tril"),
     "max pool": (
         lambda x: br.max_pool2d(x, window=3, stride=2, padding=1), ["b", 3, "h", "w"],
         ["MaxPool"], "max_pool2d",
@@ -176,6 +188,27 @@ def test_a_layer_is_one_node_and_the_same_operator_again(name: str, tmp_path: Pa
         check(made, rng.normal(3, 2, [size, *sizes[1:]]).astype("float32"))
     again, _ = br.from_onnx(made[-1])
     assert op_type in types(again)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64"])
+def test_triangles_and_parts_of_all_dtypes_are_one_node(dtype: str, tmp_path: Path) -> None:
+    def layer(x: br.Var) -> br.Var:
+        first, second = br.split(x, [1, 3], axis=-1)
+        return br.concat([br.triu(second, k=1), first], axis=-1)
+
+    made = exported(layer, ["b", "n", 4], tmp_path, dtype)
+    assert [kind for kind in nodes(made[-1]) if kind != "Cast"] == ["Split", "Trilu", "Concat"]
+    for shape in ((2, 3, 4), (0, 3, 4), (2, 0, 4)):
+        x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype)
+        check(made, x)
+
+
+def test_special_values_are_found_by_one_node(tmp_path: Path) -> None:
+    for function, kind in ((br.isnan, "IsNaN"), (br.isinf, "IsInf")):
+        made = exported(function, ["batch"], tmp_path)
+        assert nodes(made[-1]) == [kind]
+        check(made, POINTS)
+        check(exported(function, ["batch"], tmp_path, "int32"), np.arange(3, dtype="int32"))
 
 
 def test_channels_last_are_moved_to_the_front(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ SUPPORTED: Mapping[str, frozenset[str]] = {
     "TopK": _ORDERED | {"i16"},
     "Where": _ORDERED | {"u32"},
     "Pad": _ORDERED | {"u32", "u64", "bool", "bf16"},
-    **dict.fromkeys(("Expand", "Tile"), _NUMBERS | {"bool"}),
+    **dict.fromkeys(("Expand", "Split", "Tile"), _NUMBERS | {"bool"}),
+    "Trilu": _COMMON | {"bool"},
     "Range": frozenset({"i32", "i64", "f32", "f64"}),
     "Celu": frozenset({"f32"}),
     "Clip": _ORDERED | {"u32", "u64"},
@@ -54,8 +55,13 @@ _WIDER = {
 }  # fmt: skip
 _WRAPPING = frozenset({"Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "MatMul"})
 """Operators with equal bits in signed and unsigned 64-bit arithmetic."""
-_MOVING = frozenset({"Where"})
+_MOVING = frozenset({"Trilu", "Where"})
 _SHORT = {dtype: name for name, dtype in SHORT_NAMES.items()}
+
+
+def is_supported(kind: str, dtype: DType) -> bool:
+    """Return whether an ONNX operator computes in a dtype itself."""
+    return _SHORT.get(dtype) in SUPPORTED.get(kind, _FLOATS)
 
 
 def computed_in(kind: str, dtype: DType) -> DType:

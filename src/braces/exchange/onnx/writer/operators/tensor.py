@@ -140,6 +140,35 @@ def where(n: NodeDesc) -> str | None:
     return widths.widened_where(n.g, n.g.name(condition), first, second, dtype)
 
 
+def split(n: NodeDesc) -> list[list[str]] | None:
+    """Consecutive parts of an axis."""
+    x, count = n.type("x"), len(n.types)
+    axis: int = n.attr("axis") % x.rank
+    if not widths.is_supported("Split", x.dtype):
+        return None
+    sizes = n.g.shape([n.result(at).shape[axis] for at in range(count)])
+    return [n.g.several("Split", n.input("x"), sizes, count=count, axis=axis)]
+
+
+def triangle(upper: bool, n: NodeDesc) -> str | None:
+    """The upper or lower triangle of matrices."""
+    dtype = n.result().dtype
+    if dtype.kind == "c":
+        return None
+    diagonal = (n.g.constant(n.attr("k"), INT64),)
+    return widths.widened_op(
+        n.g, "Trilu", n.input("x"), dtype=dtype, beside=diagonal, upper=int(upper)
+    )
+
+
+def float_test(kind: str, n: NodeDesc) -> str | None:
+    """A test of floats for special values."""
+    dtype = n.type("x").dtype
+    if not is_float(dtype) or dtype.kind == "c":
+        return None
+    return widths.widened_query(n.g, kind, n.input("x"), dtype=dtype)
+
+
 def arange(n: NodeDesc) -> str | None:
     """An `arange` of integers."""
     start, stop, step = (n.attr(name) for name in ("start", "stop", "step"))
@@ -220,6 +249,8 @@ TENSOR: Mapping[str, Rule] = {
     "expand_dims": new_axes,
     "fence": fence,
     "identity": same,
+    "isinf": partial(float_test, "IsInf"),
+    "isnan": partial(float_test, "IsNaN"),
     "mean": mean,
     "nonzero": nonzero,
     "refuse_gradient": same,
@@ -227,5 +258,8 @@ TENSOR: Mapping[str, Rule] = {
     "resize": resize,
     "size": size,
     "stop_gradient": same,
+    "split": split,
+    "tril": partial(triangle, False),
+    "triu": partial(triangle, True),
     "where": where,
 }

@@ -1,6 +1,7 @@
 """Rules of convolutions and pools.
 
 y = conv2d(x=x, weight=w, bias=b)         y = Conv(x, w, b)
+y = conv_transpose2d(x=x, weight=w)       y = ConvTranspose(x, w)
 y = max_pool2d(x=x) {layout="NHWC"}       y = Transpose(MaxPool(Transpose(x)))
 """
 
@@ -33,6 +34,28 @@ def convolution(n: NodeDesc) -> str | None:
         n.g, "Conv", x, weight, *bias, dtype=dtype, group=n.attr("groups"), **geometry
     )
     return transposed(n, out, _back(_order(n, CHANNELS)))
+
+
+def transposed_convolution(n: NodeDesc) -> str | None:
+    """A transposed convolution with numbers as padding."""
+    kernel = _kernel_sizes(n)
+    if not _is_exported(n) or kernel is None or n.attr("padding") == "same":
+        return None
+    dtype, order = n.result().dtype, _order(n, CHANNELS)
+    x, weight, *bias = n.promoted()
+    extra = list(n.attr("output_padding"))
+    out = widths.widened_op(
+        n.g,
+        "ConvTranspose",
+        transposed(n, x, order),
+        transposed(n, weight, _kernel_order(n)),
+        *bias,
+        dtype=dtype,
+        group=n.attr("groups"),
+        output_padding=extra * (len(kernel) // len(extra)),
+        **_geometry(n, kernel),
+    )
+    return transposed(n, out, _back(order))
 
 
 def _is_exported(n: NodeDesc) -> bool:
@@ -108,6 +131,7 @@ def _pool(kind: str, n: NodeDesc, more: Mapping[str, Any] = NO_MORE) -> str | No
 
 WINDOWS: Mapping[str, Rule] = {
     **{f"conv{rank}d": convolution for rank in (1, 2, 3)},
+    **{f"conv_transpose{rank}d": transposed_convolution for rank in (1, 2, 3)},
     **{f"max_pool{rank}d": max_pool for rank in (1, 2, 3)},
     **{f"avg_pool{rank}d": average_pool for rank in (1, 2, 3)},
 }
