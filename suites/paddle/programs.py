@@ -134,7 +134,7 @@ def gradient_difference(made: Imported, arrays: Arrays) -> str:
 
 
 def _is_slope(gradient: Any, slope: Any) -> bool:
-    most = 0.01 * float(np.max(np.abs(slope), initial=0.1))
+    most = 0.02 * float(np.max(np.abs(slope), initial=0.1))
     return gradient.shape == slope.shape and bool(np.allclose(gradient, slope, atol=most))
 
 

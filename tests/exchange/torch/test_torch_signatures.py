@@ -113,6 +113,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (draw(3, 4), torch.tensor([[0, 2, 1, 2]]), torch.tensor([[0, 11], [5, 3]])),
     ),
     "complex activations": (F.silu, (torch.complex(draw(3), draw(3).flip(0)),)),
+    "complex numbers": (
+        lambda x, y: (torch.vdot(x, y), torch.linalg.vector_norm(x, 3), torch.sgn(x),
+                      torch.var(x), torch.std(x, 0, correction=0), *torch.var_mean(x),
+                      torch.exp2(x), torch.lerp(x, y, x), torch.lerp(x, y, 0.75j),
+                      torch.logsumexp(x[0] * 9, 0), F.l1_loss(x, y), torch.dist(x, y)),
+        (torch.complex(draw(3), draw(3).flip(0)), torch.complex(draw(3) * 2, draw(3) + 1)),
+    ),
     "scaled terms": (
         lambda x: (torch.add(x, 2, alpha=3), torch.sub(x, 2, alpha=3),
                    torch.rsub(x, 2, alpha=3)),
@@ -140,10 +147,45 @@ def test_values_are_those_of_torch(name: str) -> None:
         exe = br.Executor(mode=mode)
         found = exe.run(prog, br.Scope(), feed=feed, fetch=list(prog.fetches))
         for ours, theirs in zip(found, wanted, strict=True):
-            array = theirs.numpy()
+            array = theirs.resolve_conj().numpy()
             assert (ours.dtype, ours.shape) == (array.dtype, array.shape)
             close = 1e-6 if array.dtype.itemsize == 4 else 1e-12
             np.testing.assert_allclose(ours, array, rtol=close, atol=close)
+
+
+def test_functions_of_complex_numbers_have_the_gradients_of_torch() -> None:
+    def function(x: Any, y: Any) -> Any:
+        size = torch.linalg.vector_norm(x) + torch.std(y) + F.l1_loss(x, y)
+        terms = torch.sgn(x) + torch.vdot(x, y) + torch.lerp(x, y, 0.75j)
+        return size + (terms.abs() ** 2).sum() + (x[:3] ** y[:3]).abs().sum()
+
+    zero = torch.zeros(1, dtype=torch.complex128)
+    x = torch.cat([torch.complex(draw(3), draw(3).flip(0)), zero])
+    y = torch.cat([torch.complex(draw(3) / 2, draw(3) + 1), zero + 1])
+    prog, feed = read(function, x, y)
+    with prog:
+        found = br.gradients([prog.var(prog.fetches[0])], [prog.var(n) for n in prog.feeds])
+    tracked = [x.clone().requires_grad_(), y.clone().requires_grad_()]
+    wanted = torch.autograd.grad(function(*tracked), tracked)
+    for ours, theirs in zip(
+        br.Executor().run(prog, br.Scope(), feed=feed, fetch=found), wanted, strict=True
+    ):
+        np.testing.assert_allclose(
+            ours, theirs.conj().resolve_conj().numpy(), rtol=1e-10, atol=1e-10
+        )
+
+
+def test_complex_draws_have_the_moments_of_torch() -> None:
+    def function(x: Any) -> Any:
+        return torch.randn(20_000, dtype=x.dtype), x.new_empty(20_000).uniform_(-1, 3)
+
+    prog, feed = read(function, torch.zeros(1, dtype=torch.complex64))
+    scope = br.Executor().init(prog, br.Scope(), seed=0)
+    normal, uniform = br.Executor().run(prog, scope, feed=feed, fetch=list(prog.fetches))
+    for part in (normal.real, normal.imag):
+        np.testing.assert_allclose([part.mean(), part.var()], [0, 0.5], atol=0.03)
+    for part in (uniform.real, uniform.imag):
+        np.testing.assert_allclose([part.mean(), part.var()], [1, 16 / 12], atol=0.06)
 
 
 def test_strided_writes_have_the_slope_of_their_values() -> None:

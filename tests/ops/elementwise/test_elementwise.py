@@ -35,6 +35,27 @@ def test_the_gradient_of_a_power_by_its_exponent_at_zero(mode: str) -> None:
     np.testing.assert_allclose(grad, [0, 8 * np.log(2)])
 
 
+def test_gradients_by_real_operands_of_complex_functions_are_real(mode: str) -> None:
+    """A cotangent is that of JAX: f'(x) of a holomorphic function, and the real part of it."""
+    z, r = np.array([1 + 2j, -0.5 + 1j, 2 - 1j]), np.array([0.5, 2.0, -1.5])
+    weight = np.array([1 - 1j, 2 + 0.5j, 0.25j])
+
+    def real(function: Any) -> Any:
+        return lambda z, r: emit("real", function(z, r) * weight)
+
+    for function, slopes in (
+        (lambda z, r: z * r, (r, z)),
+        (lambda z, r: z / r, (1 / r, -z / r**2)),
+        (lambda z, r: r / z, (-r / z**2, 1 / z)),
+        (lambda z, r: z - r, (np.ones(3), -np.ones(3))),
+        (lambda z, r: z**r, (r * z ** (r - 1), z**r * np.log(z))),
+    ):
+        _, (by_z, by_r) = value_and_gradients(real(function), {"z": z, "r": r}, mode)
+        np.testing.assert_allclose(by_z, weight * slopes[0], rtol=1e-12)
+        assert by_r.dtype == np.float64
+        np.testing.assert_allclose(by_r, (weight * slopes[1]).real, rtol=1e-12)
+
+
 def test_integers_divided_by_zero_give_zero(mode: str) -> None:
     inputs = {"x": np.array([7, -7, 0]), "y": np.array([0, 0, 0])}
     for function in (lambda x, y: x // y, lambda x, y: x % y):

@@ -252,8 +252,14 @@ class Backward:
 
 
 def sum_to(grad: Var, like: Var) -> Var:
-    """Reverse broadcasting: sum a cotangent down to the shape and dtype of `like`."""
-    target, shape = tensor_type(like), grad.shape
+    """Reverse broadcasting: sum a cotangent down to the shape and dtype of `like`.
+
+    The cotangent of a real operand of a complex function is the real part.
+    """
+    target = tensor_type(like)
+    if grad.dtype.kind == "c" and target.dtype.kind != "c":
+        grad = emit("real", grad)
+    shape = grad.shape
     extra = len(shape) - target.rank
     if extra:
         grad = emit("sum", grad, axis=tuple(range(extra)), keepdims=False)

@@ -55,7 +55,8 @@ def pow_by_x(x: Var, y: Var, out: Var) -> Var:
 def pow_by_y(x: Var, y: Var, out: Var) -> Var:
     """Build the derivative by y: out * log(x); 0 where x is 0, unless the power is infinite."""
     base = cast_like(x, out)
-    return out * emit("log", build_where((base != 0) | (y < 0), base, 1.0))
+    exponent = emit("real", y) if y.dtype.kind == "c" else y
+    return out * emit("log", build_where((base != 0) | (exponent < 0), base, 1.0))
 
 
 by_slopes(pow, pow_by_x, pow_by_y)

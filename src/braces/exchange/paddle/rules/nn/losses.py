@@ -109,12 +109,16 @@ def log_loss(node: PaddleOp) -> Var:
 
 
 def with_logits(node: PaddleOp) -> Var:
-    """The cross-entropy of a sigmoid with probabilities, without an ignored one."""
+    """The cross-entropy of a sigmoid with probabilities, without an ignored one.
+
+    Paddle 2.6 applies the weight only to `softplus(-|x|)`: its values for negative numbers are
+    not those of its documentation.
+    """
     x, y = node.var("X"), label(node)
     losses = emit("sigmoid_binary_cross_entropy", x, y)
     if node.has("pos_weight"):
         factor = ops.stop_gradient(node.var("pos_weight"))  # for each label
-        losses = (1.0 - y) * x + factor * ops.softplus(-x)
+        losses = ops.relu(x) - x * y + factor * ops.softplus(-ops.abs(x))
     is_counted = ops.not_equal(y, float(node.attr("ignore_index", -100)))
     losses = ops.where(is_counted, losses, ops.zeros_like(losses))
     if not node.attr("normalize", False):

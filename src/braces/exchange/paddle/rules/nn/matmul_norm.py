@@ -133,6 +133,25 @@ def group_norm(node: PaddleOp) -> Var:
     return ops.moveaxis(normed, 1, -1) if last else normed
 
 
+def spectral_norm(node: PaddleOp) -> Var:
+    """A weight divided by its largest singular value, which power iterations estimate.
+
+    The gradient is that of these values, which Paddle's is not.
+    """
+    weight, axis, epsilon = node.var("Weight"), node.attr("dim", 0), node.attr("eps", 1e-12)
+    rows = ops.moveaxis(weight, axis, 0)
+    matrix = ops.reshape(rows, (rows.shape[0], product(rows.shape[1:])))
+    u, v = node.var("U"), node.var("V")
+    for _ in range(node.attr("power_iters", 1)):
+        v = _unit(ops.matmul(u, matrix), epsilon)
+        u = _unit(ops.matmul(matrix, v), epsilon)
+    return weight / ops.matmul(u, ops.matmul(matrix, v))
+
+
+def _unit(vector: Var, epsilon: float) -> Var:
+    return vector / (ops.norm(vector) + epsilon)
+
+
 def affine_channel(node: PaddleOp) -> Var:
     """A scale and shift per channel."""
     x = node.var("X")
@@ -154,4 +173,5 @@ LAYERS: Mapping[str, Rule] = {
     "instance_norm": instance_norm,
     "layer_norm": layer_norm,
     "mul": mul,
+    "spectral_norm": spectral_norm,
 }

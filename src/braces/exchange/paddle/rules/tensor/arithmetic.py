@@ -63,12 +63,13 @@ def scale(node: PaddleOp) -> Var:
         factor: Any = cast_to_dtype(ops.reshape(node.var("ScaleTensor"), ()), x.dtype)
     else:
         factor = node.number("scale", "ScaleTensor", 1.0)
-    if not is_float(x.dtype):
-        x = cast_to_dtype(x, INT64) if x.dtype == BOOL else x
+    dtype = x.dtype
+    if not is_float(dtype):
+        x = cast_to_dtype(x, INT64) if dtype == BOOL else x
         factor, bias = (v if isinstance(v, Var) else int(v) for v in (factor, bias))
     if not node.attr("bias_after_scale", True):
-        return _times(_plus(x, bias), factor)
-    return _plus(_times(x, factor), bias)
+        return cast_to_dtype(_times(_plus(x, bias), factor), dtype)
+    return cast_to_dtype(_plus(_times(x, factor), bias), dtype)
 
 
 def _times(x: Var, factor: Any) -> Var:

@@ -7,6 +7,7 @@ from math import pi
 
 from braces.exchange.common.rules.along_axis import indices_along, norm
 from braces.exchange.common.rules.elementwise import cast_to_dtype, clamp, number
+from braces.exchange.common.rules.float_bits import next_after
 from braces.exchange.common.rules.reshape_slice_pad import fill_shape
 from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor.arithmetic import binary_rule
@@ -211,6 +212,7 @@ SPECIAL: Mapping[str, Rule] = {
     "lerp": lerp,
     "logit": logit,
     "maxout": maxout,
+    "nextafter": lambda node: next_after(node.x(), node.y()),
     "polygamma": polygamma,
     "renorm": renorm,
     "shard_index": shard_index,

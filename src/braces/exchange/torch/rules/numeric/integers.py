@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.rules import float_bits
 from braces.exchange.torch.rules.tensor.arithmetic import as_variable, promoted_dtype
 from braces.exchange.torch.rules.tensor.control import while_loop
 from braces.extend import functions as ops
 from braces.extend.building import Var
-from braces.extend.constructs import custom_gradient
-from braces.extend.types import INT32, DType, dtype_of
+from braces.extend.types import INT32
 
 
 def greatest_divisor(x: Any, y: Any) -> Var:
@@ -44,29 +43,11 @@ def least_multiple(x: Any, y: Any) -> Var:
 # ---- bits of floats --------------------------------------------------------------------------
 
 
-def _bits(x: Var) -> tuple[Var, DType]:
-    """Return the bits of floats as signed integers, and the dtype of these."""
-    dtype = dtype_of(f"int{8 * x.dtype.itemsize}")
-    return ops.bitcast(x, dtype=dtype), dtype
-
-
 def next_after(x: Any, y: Any) -> Var:
     """The next float towards another one; its gradient is that of the float."""
     dtype = promoted_dtype(x, y)
     x, y = (as_variable(v, dtype) for v in (x, y))
-    return _next_after(x + ops.zeros_like(y), ops.stop_gradient(y + ops.zeros_like(x)))
-
-
-@custom_gradient
-def _next_after(x: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
-    bits, whole = _bits(x)
-    unit = np.asarray(1, whole)
-    stepped = ops.where(ops.equal(y > x, x > 0), bits + unit, bits - unit)
-    least = ops.where(y > 0, unit, np.asarray(np.iinfo(whole).min + 1, whole))
-    chosen = cast_to_dtype(ops.where(ops.equal(x, 0), least, stepped), whole)
-    known = ops.logical_or(ops.isnan(x), ops.isnan(y))
-    value = ops.where(ops.equal(x, y), y, ops.bitcast(chosen, dtype=x.dtype))
-    return ops.where(known, x + y, value), lambda grad: (grad, ops.zeros_like(grad))
+    return float_bits.next_after(x, y)
 
 
 def split_float(x: Var) -> tuple[Var, Var]:
@@ -74,7 +55,7 @@ def split_float(x: Var) -> tuple[Var, Var]:
     info = np.finfo(x.dtype)
     tiny = ops.abs(x) < float(info.tiny)
     scaled = ops.where(tiny, x * 2.0 ** (info.nmant + 1), x)
-    bits, whole = _bits(ops.stop_gradient(scaled))
+    bits, whole = float_bits.bits_of(ops.stop_gradient(scaled))
     ones = np.asarray((1 << info.iexp) - 1, whole)
     shift = np.asarray(info.nmant, whole)
     biased = ops.bitwise_and(ops.bitwise_right_shift(bits, shift), ones)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from math import log
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from braces.exchange.common.rules.elementwise import (
     as_float,
     cast_to_dtype,
     invert_bits,
+    magnitude,
     small_power,
 )
 from braces.exchange.common.rules.reshape_slice_pad import number_of
@@ -201,12 +203,17 @@ def identity_rule(x: Var, *rest: Any, **options: Any) -> Var:
 def lerp(x: Var, y: Var, weight: Var) -> Var:
     """Linear interpolation, computed from the nearer end."""
     near, far = x + weight * (y - x), y - (1.0 - weight) * (y - x)
-    return ops.where(weight < 0.5, near, far)
+    return ops.where(magnitude(weight) < 0.5, near, far)
 
 
-def lerp_by_number(x: Var, y: Var, weight: float) -> Var:
+def lerp_by_number(x: Var, y: Var, weight: complex) -> Var:
     """Linear interpolation with a constant weight."""
-    return x + weight * (y - x) if weight < 0.5 else y - (1.0 - weight) * (y - x)
+    return x + weight * (y - x) if abs(weight) < 0.5 else y - (1.0 - weight) * (y - x)
+
+
+def exp2(x: Var) -> Var:
+    """2 to a power, also a complex one."""
+    return ops.exp(x * log(2.0)) if x.dtype.kind == "c" else on_floats(ops.exp2)(x)
 
 
 def addcmul(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
@@ -262,7 +269,11 @@ def extreme_ignoring_nan(comparison: str) -> Callable[[Var, Var], Var]:
 
 
 def sign(x: Var) -> Var:
-    """The sign of a number; 0 for NaN."""
+    """The sign of a number: its direction, if it is complex; 0 for NaN."""
+    if x.dtype.kind == "c":
+        size = magnitude(x)
+        zero = ops.equal(size, 0)
+        return ops.where(zero, ops.zeros_like(x), x / ops.where(zero, 1.0, size))
     signs = ops.sign(x)
     return ops.where(ops.isnan(x), ops.zeros_like(x), signs) if is_float(x.dtype) else signs
 
@@ -314,6 +325,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "clip": clamp,
     "copysign": copy_sign,
     "div": div,
+    "exp2": exp2,
     "fmax": extreme_ignoring_nan("greater_equal"),
     "fmin": extreme_ignoring_nan("less_equal"),
     "fmod": fmod,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from math import log1p, pi
+from math import log1p, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -120,13 +120,22 @@ def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
 
 
 def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-    """Uniform random numbers in [0, 1)."""
-    return random.uniform(tuple(shape), dtype=dtype)
+    """Uniform random numbers in [0, 1); of both parts, if they are complex."""
+    return _drawn(random.uniform, shape, dtype)
 
 
 def normal(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-    """Normal random numbers."""
-    return random.normal(tuple(shape), dtype=dtype)
+    """Normal random numbers of variance 1; both parts of complex ones have variance 1/2."""
+    numbers = _drawn(random.normal, shape, dtype)
+    return numbers * sqrt(0.5) if dtype.kind == "c" else numbers
+
+
+def _drawn(draw: Callable[..., Var], shape: Sizes, dtype: DType) -> Var:
+    """Return random numbers; complex ones have two parts."""
+    if dtype.kind != "c":
+        return draw(tuple(shape), dtype=dtype)
+    part = np.finfo(dtype).dtype
+    return ops.complex(*(draw(tuple(shape), dtype=part) for _ in range(2)))
 
 
 def new_full(x: Var, shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
@@ -199,7 +208,9 @@ def exponential(x: Var, rate: float = 1.0) -> Var:
 
 def uniform_between(x: Var, low: float = 0.0, high: float = 1.0) -> Var:
     """Uniform random numbers between two bounds in the shape of an array."""
-    return random.uniform(x.shape, dtype=x.dtype) * (high - low) + low
+    if x.dtype.kind != "c":
+        return uniform(x.shape, dtype=x.dtype) * (high - low) + low
+    return uniform(x.shape, dtype=x.dtype) * (high - low) + complex(low, low)
 
 
 def cauchy(x: Var, median: float = 0.0, width: float = 1.0) -> Var:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -84,6 +85,12 @@ def variance_rule(op_type: str) -> Callable[..., Var]:
     def rule(
         x: Var, axes: Axes = None, *, correction: float | None = 1, keepdim: bool = False
     ) -> Var:
+        if x.dtype.kind == "c":
+            of_part = partial(
+                variance_rule("var"), axes=axes, correction=correction, keepdim=keepdim
+            )
+            total = of_part(ops.real(x)) + of_part(ops.imag(x))
+            return ops.sqrt(total) if op_type == "std" else total
         less = 1.0 if correction is None else float(correction)
         function = ops.function_of(op_type)
         return function(x, axis=normalize_axes(axes), keepdims=keepdim, correction=less)
@@ -176,11 +183,15 @@ def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
 def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
     """A logsumexp."""
     x = as_float(x)
-    return (
-        ops.logsumexp(x, axis=normalize_axes(axes), keepdims=keepdims)
-        if x.ndim
-        else ops.identity(x)
-    )
+    if not x.ndim:
+        return logsumexp(ops.reshape(x, (1,)), 0) if x.dtype.kind == "c" else ops.identity(x)
+    axis = normalize_axes(axes)
+    if x.dtype.kind != "c":
+        return ops.logsumexp(x, axis=axis, keepdims=keepdims)
+    most = ops.stop_gradient(ops.max(ops.real(x), axis=axis, keepdims=True))
+    shift = ops.where(ops.isfinite(most), most, 0.0)
+    total = ops.log(ops.sum(ops.exp(x - shift), axis=axis, keepdims=True)) + shift
+    return total if keepdims else ops.squeeze(total, axis=axis)
 
 
 REDUCTIONS: Mapping[str, Callable[..., Any]] = {
