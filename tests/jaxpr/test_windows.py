@@ -141,6 +141,20 @@ def test_integers_and_bools_are_exact(mode: str) -> None:
     same(small, mode, np.array([200, 100, 50, 3], "u1"))
 
 
+def test_convolutions_of_integers_are_exact(mode: str) -> None:
+    x = np.full((1, 2, 3, 3), 127, "i1")
+    weight = np.tile(np.array([127, -126], "i1"), (1, 2, 3, 3))[:, :, :, :3]
+
+    def quantized(x: Any, weight: Any) -> Any:
+        wide = [jnp.tile(value, (1, 256, 1, 1)) for value in (x, weight)]
+        return lax.conv(*wide, (1, 1), "VALID", preferred_element_type=np.dtype("i4"))
+
+    def wrapping(x: Any, weight: Any) -> Any:
+        return lax.conv(x.astype("i4") * 1000003, weight.astype("i4"), (1, 1), "SAME")
+
+    same(lambda x, w: (quantized(x, w), wrapping(x, w)), mode, x, weight)
+
+
 def test_a_window_has_no_elements_beyond_the_array(mode: str) -> None:
     def differences(x: Any) -> Any:
         edges = [(2, 2)], [(-1, 2)], [(3, -1)]

@@ -85,14 +85,19 @@ def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
 
 
 def convolution(e: Equation, x: Value, weight: Value) -> Var:
-    """A convolution over one, two or three axes; others are refused."""
+    """A convolution over one, two or three axes; others are refused.
+
+    That of integers is computed in doubles: sums below 2**53 are exact, and wrap around.
+    """
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if 0 in e.shape:
         return empty_of(e, x, weight)
     if rank > max(LAYOUTS):
         e.refuse(f"{rank} spatial axes")
-    left = in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
-    right = in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
+    is_integer = e.dtype.kind in "iu"
+    dtype = np.dtype(np.float64) if is_integer else e.dtype
+    left = in_order(in_dtype(e.lift(x), dtype), numbers.lhs_spec)
+    right = in_order(in_dtype(e.lift(weight), dtype), numbers.rhs_spec)
     left = _prepare_input(e, left)
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
@@ -113,6 +118,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     )
     if len(numbers.out_spec) < output.ndim:
         output = reshape_to(output, output.shape[:-1])
+    output = in_dtype(output, np.dtype(np.int64)) if is_integer else output
     return in_dtype(in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 
