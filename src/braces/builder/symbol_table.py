@@ -76,6 +76,8 @@ class SymbolTable:
         lent: Whether the next layer that is a block is built in this table, instead of in its
             own block.
         closed: Whether this is a plain block that has become an operator of its parent.
+        edited: Whether an edit of a program extends this block: names of parameters and states
+            are then those of the whole program, without the prefix of the block.
         shown: Variables bound in closed blocks of this table and exposed by them, as keys.
         read_outside: The outer variables that were read here, as keys.
         journal: Undo log of the changes that are not appends, in the whole program.
@@ -100,6 +102,7 @@ class SymbolTable:
         self.block = block
         self.lent = False
         self.closed = False
+        self.edited = parent is not None and not block and parent.edited
         self.params: list[str] = []
         self.vars: dict[str, VarInfo] = {}
         self.ops: list[Op] = []
@@ -403,6 +406,10 @@ class SymbolTable:
         """Return a user's name with the prefix of this table."""
         prefix = self.names.prefix
         return name if name.startswith(prefix) else prefix + name
+
+    def persistable_name(self, name: str) -> str:
+        """Return the full name of a parameter or state that a user names in this block."""
+        return name if self.edited else self.prefixed(name)
 
     @property
     def runs_once(self) -> bool:

@@ -29,11 +29,10 @@ from braces.jaxpr.core.equation import (
     source_of as source_of,
 )
 from braces.jaxpr.core.named_scopes import (
-    NamedScope as NamedScope,
+    Path as Path,
     block_name as block_name,
+    build_scopes as build_scopes,
     common_depth as common_depth,
-    is_short_here as is_short_here,
-    scopes_of as scopes_of,
 )
 from braces.jaxpr.registry import IS_CALLBACK as IS_CALLBACK, REFUSAL_REASONS as REFUSAL_REASONS
 from braces.jaxpr.rules.arithmetic import einsum_terms as einsum_terms

@@ -93,6 +93,12 @@ class Names:
         for name in names:
             self.taken.setdefault(name, _CHOSEN)
 
+    def reserve(self, names: Iterable[str]) -> None:
+        """Take names for variables that are bound later; blocks get other names, too."""
+        for name in names:
+            self.taken.setdefault(name, _CHOSEN)
+            self.blocks.setdefault(name)
+
     def unique_block(self, name: str) -> str:
         """Return a new name of a plain block; duplicates get a count from 1."""
         base_name = block_name = check_name(self.prefix + name)

@@ -215,6 +215,7 @@ class JaxImporter:
         conversion = ProgramImport(self.program, self._keep)
         with self.program:
             inputs = [self._declared(leaf) for leaf in leaves]
+            self.program.table.names.reserve(self._fetch_names())
             results = self.found.append(list(map(_check_limits, leaves, inputs)), conversion)
             if not conversion.problems:
                 self._give(leaves, inputs, results, moved)
@@ -274,9 +275,14 @@ class JaxImporter:
             ]
             self._move(argument, result, olds, [results[at] for at in result_indices])
             taken.update(result_indices)
-        for at, (path, var) in enumerate(zip(paths, results, strict=True)):
+        for at, (name, var) in enumerate(zip(self._fetch_names(), results, strict=True)):
             if at not in taken:
-                fetch_as(self.program, var, clean_name(".".join(("out", *path))))
+                fetch_as(self.program, var, name, reserved=True)
+
+    def _fetch_names(self) -> list[str]:
+        """Return the names of fetches, in the order of the results."""
+        paths = (path for path, _ in leaves_of(self.found.shapes))
+        return [clean_name(".".join(("out", *path))) for path in paths]
 
     def _move(
         self, argument: str, result: int, olds: Sequence[Var], news: Sequence[Var]

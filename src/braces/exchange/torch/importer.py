@@ -82,6 +82,7 @@ def _build_program(reader: TorchReader, exported: Any) -> None:
     """Build the program of an export."""
     with reader.program:
         inputs = _declare(reader, exported)
+        reader.program.table.names.reserve(filter(None, _fetch_names(exported)))
         with suppress(MissingValue):  # unsupported nodes are reported elsewhere
             _fetch_outputs(reader, exported, reader.run(exported.graph_module, inputs))
 
@@ -151,12 +152,17 @@ def _declare_input(reader: TorchReader, node: Any, spec: Any) -> Any:
 
 def _fetch_outputs(reader: TorchReader, exported: Any, values: Sequence[Any]) -> None:
     """Fetch the outputs of an export, and add its mutations as updates."""
-    specs, names = exported.graph_signature.output_specs, output_names(exported)
+    specs, names = exported.graph_signature.output_specs, _fetch_names(exported)
     for spec, value, name in zip(specs, values, names, strict=True):
         try:
             _output(reader, spec, value, name)
         except BracesError as error:
             reader.problems.append(UnsupportedNode("output", f"`{spec.arg.name}`", error))
+
+
+def _fetch_names(exported: Any) -> list[str]:
+    """Return the names of fetches, in the order of the outputs; empty for other outputs."""
+    return [clean_name(name, OUTPUT) if name else "" for name in output_names(exported)]
 
 
 def _output(reader: TorchReader, spec: Any, value: Any, name: str) -> None:
@@ -174,4 +180,4 @@ def _output(reader: TorchReader, spec: Any, value: Any, name: str) -> None:
         raise ProgramError("unsupported output: a string.", fix="Return tensors.")
     elif value is not None:
         var = value if isinstance(value, Var) else scalar(value)
-        fetch_as(program, var, clean_name(name, OUTPUT))
+        fetch_as(program, var, name, reserved=True)

@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
-from braces.exchange.common.model.names import clean_name, rename_result
+from braces.exchange.common.model.names import clean_name, rename_result, unused_name
 from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
 from braces.exchange.common.model.weights import LARGEST_LITERAL, Array, add_persistable
 from braces.exchange.common.rules.elementwise import cast_to_dtype
@@ -30,13 +30,15 @@ from braces.exchange.torch.graph.convert import (
     module_of,
     source_of,
 )
+from braces.exchange.torch.graph.module_paths import paths_of
 from braces.exchange.torch.graph.storage_aliasing import Storage, storage_of
 from braces.exchange.torch.graph.symbolic_ints import Symbols
 from braces.exchange.torch.rules import REFUSED, RULES
 from braces.exchange.torch.rules.tensor.strides import MEMORY
 from braces.extend import functions as ops
 from braces.extend.building import Builder, Var, emit
-from braces.extend.programs import STATE, Literal
+from braces.extend.operators import Path, build_scopes, common_depth
+from braces.extend.programs import STATE, Literal, Source
 from braces.extend.types import is_float
 
 Value: TypeAlias = Any
@@ -116,19 +118,26 @@ class TorchReader:
     # ---- nodes -------------------------------------------------------------------------------
 
     def run(self, module: Any, inputs: Sequence[Value]) -> list[Value]:
-        """Read the nodes of a graph in order, and return its outputs."""
-        values, remaining = dict[Any, Value](), iter(inputs)
+        """Read the nodes of a graph in order, and return its outputs.
+
+        The nodes of a module become a plain block.
+        """
+        nodes = dict[str, list[Any]]()
         for node in module.graph.nodes:
-            if node.op == "placeholder":
-                values[node] = next(remaining)
-            elif node.op == "get_attr":
-                values[node] = self._attribute(module, node)
-            elif node.op == "output":
-                return list(_as_list(self._resolved(values, node.args[0])))
-            else:
-                with self.program.at(source_of(node)):
-                    values[node] = self._read_node(values, node)
-        return []
+            nodes.setdefault(node.op, []).append(node)
+        values = dict[Any, Value](zip(nodes.get("placeholder", ()), inputs, strict=False))
+        for node in nodes.get("get_attr", ()):
+            values[node] = self._attribute(module, node)
+        calls = nodes.get("call_function", [])
+        paths = paths_of(calls)
+        depth = common_depth(calls, paths.__getitem__)
+        build_scopes(calls, depth, _ModuleScopes(self, values, paths))
+        return list(_as_list(self._resolved(values, nodes["output"][0].args[0])))
+
+    def read(self, values: dict[Any, Value], node: Any, name: str) -> None:
+        """Append the operators of a node, named by the node or by its module."""
+        with self.program.at(source_of(node)):
+            values[node] = self._read_node(values, node, name)
 
     def _attribute(self, module: Any, node: Any) -> Value:
         attribute = module
@@ -140,11 +149,11 @@ class TorchReader:
             else self.constant(node.name, attribute)
         )
 
-    def _read_node(self, values: Mapping[Any, Value], node: Any) -> Value:
+    def _read_node(self, values: Mapping[Any, Value], node: Any, name: str) -> Value:
         marks = len(self.values), len(self.problems)
         try:
             with self.program.transaction():
-                result = self._node_result(values, node)
+                result = self._node_result(values, node, name)
                 if len(self.problems) > marks[1]:
                     raise MissingValue
         except (BracesError, MissingValue, NotConstant) as error:
@@ -169,15 +178,15 @@ class TorchReader:
         except (BracesError, NotConstant):
             return MissingValue
 
-    def _node_result(self, values: Mapping[Any, Value], node: Any) -> Value:
+    def _node_result(self, values: Mapping[Any, Value], node: Any, name: str) -> Value:
         """Return the result of a node."""
-        name = target_of(node)
-        rule = rule_of(name)
+        target = target_of(node)
+        rule = rule_of(target)
         if rule is None:
-            raise ProgramError(f"unsupported operator `{name}`.", fix=advice_for(name))
+            raise ProgramError(f"unsupported operator `{target}`.", fix=advice_for(target))
         shapes = _shapes_among(node.target)
         args = [self._argument(values, arg, at in shapes) for at, arg in enumerate(node.args)]
-        if name.rpartition(".")[0] in MEMORY:
+        if target.rpartition(".")[0] in MEMORY:
             args[0] = self._memory(values, node)
         kwargs = {
             key: self._argument(values, arg, key in shapes)
@@ -187,14 +196,14 @@ class TorchReader:
         try:
             inspect.signature(rule).bind(*args, **kwargs)
         except TypeError as error:
-            raise ProgramError(f"unsupported arguments of `{name}`: {error}.") from None
+            raise ProgramError(f"unsupported arguments of `{target}`: {error}.") from None
         table, before = self.program.current, len(self.program.current.ops)
-        with table.naming(f"{clean_name(node.name)}/"), reporting_invalid_arguments(name):
+        with table.naming(f"{name}/"), reporting_invalid_arguments(target):
             result = rule(*args, **kwargs)
-        return self._as_said(node, result, before)
+        return self._as_said(node, result, before, name)
 
-    def _as_said(self, node: Any, result: Value, before: int) -> Value:
-        """Return a result in the declared dtype and with the name of its node.
+    def _as_said(self, node: Any, result: Value, before: int, name: str) -> Value:
+        """Return a result in the declared dtype and with its name.
 
         Raises:
             ShapeError: If the shape of the result differs from the declared one.
@@ -207,7 +216,7 @@ class TorchReader:
         result = self._checked(result, declared)
         if not isinstance(result, Var):
             return result
-        return rename_result(self.program.current, before, result, clean_name(node.name))
+        return rename_result(self.program.current, before, result, name)
 
     def _checked(self, value: Value, declared: Any) -> Value:
         """Return a variable in the declared dtype, and with the declared sizes."""
@@ -257,6 +266,40 @@ class TorchReader:
         if is_torch(arg, "dtype"):
             return dtype_from(arg)
         return str(arg) if is_torch(arg, "device") else arg
+
+
+@dataclass(frozen=True)
+class _ModuleScopes:
+    """Reads the nodes of a graph for `build_scopes`.
+
+    Attributes:
+        reader: The reader.
+        values: The values of nodes.
+        paths: The names of the modules around the nodes.
+    """
+
+    reader: TorchReader
+    values: dict[Any, Value]
+    paths: Mapping[Any, Path]
+
+    def path_of(self, node: Any) -> Path:
+        return self.paths[node]
+
+    def source_of(self, node: Any) -> Source | None:
+        return source_of(node)
+
+    def inner(self) -> Self:
+        return self
+
+    def read(self, nodes: Sequence[Any], depth: int) -> None:
+        for node in nodes:
+            modules = [name.partition("@")[0] for name in self.paths[node][depth:]]
+            own = "/".join(modules) if len(nodes) == 1 and modules else node.name
+            self.reader.read(self.values, node, self._unused_name(own))
+
+    def _unused_name(self, name: str) -> str:
+        table = self.reader.program.current
+        return unused_name(table, clean_name(table.names.prefix + name))
 
 
 @contextmanager

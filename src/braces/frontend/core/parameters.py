@@ -105,7 +105,7 @@ class LayerParameters:
                 fix=f"Pass a list with a name for each of: {', '.join(all_roles)}.",
             )
         table = current_program().current
-        names = [table.look_up(given) or table.prefixed(given) for given in params]
+        names = [table.look_up(given) or table.persistable_name(given) for given in params]
         given = dict(zip(all_roles, names, strict=False))
         self.shared = set(given)
         own = {role: self.names[role] for role in states if role not in given}

@@ -124,7 +124,7 @@ def persistable(
     sizes, axes = _sizes(program, shape)
     type_ = TensorType(dtype_, _fixed_sizes(name, sizes))
     here = program.current
-    full_name = here.prefixed(name) if name else here.names.unique(kind)
+    full_name = here.persistable_name(name) if name else here.names.unique(kind)
     return _define(program, here, VarInfo(full_name, type_, kind, trainable, axes), init)
 
 

@@ -1,4 +1,4 @@
-"""Named scopes of equations as blocks: `jax.named_scope`, and the scopes of modules.
+"""Named scopes of equations as blocks: `jax.named_scope`, and the calls of modules.
 
     with jax.named_scope("attention"):          attention = block() {
         y = x @ w                                 attention/matmul_0 = matmul(x=x, y=w)
@@ -7,7 +7,8 @@
 
 JAX records the names of the open scopes with each equation. Flax, Haiku and Equinox open one
 for each module. Consecutive equations in one scope are a block. The transposed equations of a
-scope are those of its gradient in JAX; their block is named `…_backward`.
+scope are those of its gradient in JAX; their block is named `…_backward`. `build_scopes` builds
+the blocks for equations of JAX, and for the nodes of any other graph whose scopes are known.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol, Self, TypeAlias
 
 from braces.builder.builder import current_program
 from braces.ir.names import LONGEST_NAME
+from braces.ir.records import Source
+from braces.ops.control.construct.build import build_plain_block
 
 Path: TypeAlias = tuple[str, ...]
+"""The names of scopes, outermost first. A name may end in `@` and the number of a call, which
+keeps consecutive calls of one scope apart."""
 LONGEST_PREFIX = LONGEST_NAME - 40
 """The length of the name of a block, with those of the blocks around it, which its values have
 as a prefix."""
@@ -42,8 +48,46 @@ class NamedScope:
     depth: int
 
 
+class ScopeReader(Protocol):
+    """Appends the operators of equations, or of nodes of another graph."""
+
+    def path_of(self, equation: Any, /) -> Path:
+        """Return the names of the scopes of an equation."""
+        ...
+
+    def source_of(self, equation: Any, /) -> Source | None:
+        """Return the user's line of an equation."""
+        ...
+
+    def inner(self) -> Self:
+        """Return the reader for a nested block."""
+        ...
+
+    def read(self, equations: Sequence[Any], depth: int, /) -> None:
+        """Append equations to the current block, which has `depth` scopes around it."""
+        ...
+
+
+def build_scopes(equations: Sequence[Any], depth: int, reader: ScopeReader) -> None:
+    """Append equations; their scopes become plain blocks.
+
+    Args:
+        equations: Equations with the same first `depth` scopes.
+        depth: The number of scopes around all of them that get no block here.
+        reader: Appends equations.
+    """
+    for scope in scopes_of(equations, depth, reader.path_of):
+        name = _name_here(scope.name)
+        if not name:
+            reader.read(scope.equations, depth)
+            continue
+        build = partial(build_scopes, scope.equations, scope.depth, reader.inner())
+        with current_program().at(reader.source_of(scope.equations[0])):
+            build_plain_block(name, build)
+
+
 def scopes_of(
-    equations: Sequence[Any], depth: int, path_of: Callable[[Any], Path] | None = None
+    equations: Sequence[Any], depth: int, path_of: Callable[[Any], Path]
 ) -> Iterator[NamedScope]:
     """Yield the scopes of equations in order.
 
@@ -52,10 +96,8 @@ def scopes_of(
     Args:
         equations: Equations with the same first `depth` scopes.
         depth: The number of scopes around all of them.
-        path_of: Returns the names of the scopes of an equation, outermost first; `scope_path`
-            by default.
+        path_of: Returns the names of the scopes of an equation.
     """
-    path_of = path_of or scope_path
 
     def name_at_depth(eqn: Any) -> str:
         path = path_of(eqn)
@@ -63,19 +105,20 @@ def scopes_of(
 
     for name, group in itertools.groupby(equations, name_at_depth):
         inside = list(group)
-        is_block = bool(name) and len(inside) > 1
-        yield NamedScope(name if is_block else "", inside, common_depth(inside, path_of))
+        block = name.partition("@")[0] if len(inside) > 1 else ""
+        yield NamedScope(block, inside, common_depth(inside, path_of))
 
 
-def is_short_here(name: str) -> bool:
-    """Return whether a block of this name can be built in the current one."""
+def _name_here(name: str) -> str:
+    """Return the name of a block in the current one; empty if it would be too long."""
     prefix = current_program().current.names.prefix
-    return len(prefix) + len(name) <= LONGEST_PREFIX
+    valid = f"_{name}" if name[:1].isdigit() and not prefix else name
+    return valid if len(prefix) + len(valid) <= LONGEST_PREFIX else ""
 
 
-def common_depth(equations: Sequence[Any], path_of: Callable[[Any], Path] | None = None) -> int:
+def common_depth(equations: Sequence[Any], path_of: Callable[[Any], Path]) -> int:
     """Return the number of scopes around all equations."""
-    columns = zip(*map(path_of or scope_path, equations), strict=False)
+    columns = zip(*map(path_of, equations), strict=False)
     same = itertools.takewhile(lambda names: len(set(names)) == 1, columns)
     return sum(1 for _ in same)
 

@@ -185,6 +185,7 @@ class InsertionPoint:
         self.table: SymbolTable = program.table
         if outer is not None and owner is not None:
             self.table = outer.table.within(owner)
+            self.table.edited = True
             self.table.trip_index = loop_index(owner, body)
         self.table.vars, self.table.ops = dict(body.vars), []
         self.names: dict[str, str] = {}

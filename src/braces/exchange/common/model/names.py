@@ -70,10 +70,19 @@ def unused_name(table: SymbolTable, name: str) -> str:
     return table.names.unique_word(name) if name in table.names.taken else name
 
 
-def fetch_as(program: Builder, var: Var, name: str) -> None:
-    """Fetch a variable under the name that the model gives it."""
+def fetch_as(program: Builder, var: Var, name: str, *, reserved: bool = False) -> None:
+    """Fetch a variable under the name that the model gives it.
+
+    Args:
+        program: The program.
+        var: The variable.
+        name: The name.
+        reserved: Whether the name was reserved for a fetch.
+    """
     if var.name != name or var.info.kind != VALUE:
-        var = emit("identity", var, name=unused_name(program.table, name))
+        is_free = reserved and program.table.find_var(name) is None
+        chosen = name if is_free else unused_name(program.table, name)
+        var = emit("identity", var, name=chosen)
     program.give(var.name)
 
 
