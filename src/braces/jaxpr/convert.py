@@ -13,8 +13,8 @@ optimizer's parameters share is computed once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
-from braces.ir.records import Literal
+from braces.ir.records import Literal, Source
 from braces.jaxpr.core.equation import (
     Equation,
     ProgramImport,
@@ -39,15 +39,10 @@ from braces.jaxpr.core.equation import (
     values_of,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
-from braces.jaxpr.core.named_scopes import (
-    NamedScope,
-    common_depth,
-    is_short_here,
-    scopes_of,
-)
+from braces.jaxpr.core.literal_folding import fold_literals
+from braces.jaxpr.core.named_scopes import Path, build_scopes, common_depth, scope_path
 from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
-from braces.ops.control.construct.build import build_plain_block
 from braces.passes.autodiff.common import DifferentiablePaths
 
 
@@ -117,7 +112,7 @@ class Importer:
             return None
         values = [self._find_in(jaxpr, environment, atom) for atom in eqn.invars]
         assert all(value is not None for value in values), "free variable in a jaxpr"
-        results = self._equation(eqn, cast("list[Value]", values))
+        results = self.append(eqn, cast("list[Value]", values))
         return results[list(eqn.outvars).index(variable)]
 
     def run(self, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
@@ -137,29 +132,13 @@ class Importer:
         self._read.append((jaxpr, environment))
         if self.whole is not None and not self.standing:
             _, equations = eliminate_dead_equations(jaxpr)
-            self._run_scopes(equations, environment, common_depth(equations))
+            depth = common_depth(equations, scope_path)
+            build_scopes(equations, depth, _ScopeReader(self, environment))
             results = values_of(jaxpr.outvars, environment, np.asarray)
         else:
-            results = run_equations(jaxpr, environment, np.asarray, self._equation)
+            results = run_equations(jaxpr, environment, np.asarray, self.append)
         self._read.pop()
         return results
-
-    def _run_scopes(
-        self, equations: Sequence[Any], environment: dict[Any, Value], depth: int
-    ) -> None:
-        """Append equations; named scopes become plain blocks."""
-        for scope in scopes_of(equations, depth):
-            if scope.name and is_short_here(scope.name):
-                self._build_scope(scope, environment)
-                continue
-            run_live_equations(scope.equations, environment, np.asarray, self._equation)
-
-    def _build_scope(self, scope: NamedScope, environment: dict[Any, Value]) -> None:
-        assert self.whole is not None
-        inner = self.inner()
-        run = partial(inner._run_scopes, scope.equations, environment, scope.depth)
-        with self.whole.program.at(source_of(scope.equations[0])):
-            build_plain_block(scope.name, run)
 
     def _captured_value(self, array: Any) -> Value:
         """Return a captured array, or the variable that holds it."""
@@ -187,7 +166,11 @@ class Importer:
             self._constants[literal] = emit("constant", value=literal)
         return self._constants[literal]
 
-    def _equation(self, eqn: Any, values: list[Value]) -> list[Value]:
+    def append(self, eqn: Any, values: list[Value]) -> list[Value]:
+        """Append the operators of an equation, and return its results."""
+        folded = fold_literals(eqn, values)
+        if folded is not None:
+            return folded
         key = self._key(eqn, values)
         if key is not None and key in self._made:
             return self._made[key]
@@ -239,6 +222,31 @@ class Importer:
         except TypeError:
             return None
         return eqn.primitive.name, params, *names
+
+
+@dataclass(frozen=True)
+class _ScopeReader:
+    """Appends the equations of a jaxpr for `build_scopes`.
+
+    Attributes:
+        importer: The importer of the block.
+        environment: The values of variables; gains those of the equations.
+    """
+
+    importer: Importer
+    environment: dict[Any, Value]
+
+    def path_of(self, eqn: Any) -> Path:
+        return scope_path(eqn)
+
+    def source_of(self, eqn: Any) -> Source | None:
+        return source_of(eqn)
+
+    def inner(self) -> Self:
+        return type(self)(self.importer.inner(), self.environment)
+
+    def read(self, equations: Sequence[Any], depth: int) -> None:
+        run_live_equations(equations, self.environment, np.asarray, self.importer.append)
 
 
 def _check(equation: Equation, results: Sequence[Value]) -> None:

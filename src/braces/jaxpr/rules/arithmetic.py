@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count, islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -46,16 +46,27 @@ def logic(op_type: str, e: Equation, *values: Value) -> Var:
 def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
     """A logical right shift, by way of an unsigned dtype."""
     unsigned = np.dtype(f"u{e.dtype.itemsize}")
-    left, right = (emit("bitcast", e.lift(value), dtype=unsigned) for value in (x, y))
-    return emit("bitcast", emit("bitwise_right_shift", left, right), dtype=e.dtype)
+    left, right = (e.lift(with_bits_as(value, unsigned)) for value in (x, y))
+    return with_bits_as(emit("bitwise_right_shift", left, right), e.dtype)
 
 
-def bitcast(e: Equation, x: Value) -> Var:
+def bitcast(e: Equation, x: Value) -> Value:
     """A bitcast to a dtype of the same width."""
-    value, dtype = e.lift(x), np.dtype(e.params["new_dtype"])
-    if value.dtype.itemsize != dtype.itemsize:
-        e.refuse(f"bit width mismatch of {value.dtype} and {dtype}")
-    return emit("bitcast", value, dtype=dtype)
+    dtype = np.dtype(e.params["new_dtype"])
+    if x.dtype.itemsize != dtype.itemsize:
+        e.refuse(f"bit width mismatch of {x.dtype} and {dtype}")
+    return with_bits_as(x, dtype)
+
+
+@overload
+def with_bits_as(value: Var, dtype: DType) -> Var: ...
+@overload
+def with_bits_as(value: Value, dtype: DType) -> Value: ...
+def with_bits_as(value: Value, dtype: DType) -> Value:
+    """Return the bits of a value in a dtype of the same width; a literal stays a literal."""
+    if value.dtype == dtype:
+        return value
+    return emit("bitcast", value, dtype=dtype) if isinstance(value, Var) else value.view(dtype)
 
 
 def binary_logarithm(e: Equation, x: Value) -> Var:

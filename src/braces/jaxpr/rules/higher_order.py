@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
+
+import numpy as np
 
 from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.define.core.scan_operands import split_scan_operands
-from braces.dtypes import INT64, TensorType
-from braces.ir.records import Body
+from braces.dtypes import INT32, INT64, TensorType
+from braces.ir.records import Body, Literal
 from braces.ir.views import LoopView
 from braces.jaxpr.core.custom_derivatives import (
     convert_with_custom_gradient,
@@ -26,7 +28,14 @@ from braces.jaxpr.core.custom_derivatives import (
     struct_of,
     with_jax_derivative,
 )
-from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
+from braces.jaxpr.core.equation import (
+    Equation,
+    JaxprReader,
+    Rule,
+    Value,
+    is_library_file,
+    values_of,
+)
 from braces.jaxpr.core.named_scopes import block_name
 from braces.jaxpr.core.raising_branches import (
     RaisingBranch,
@@ -36,6 +45,7 @@ from braces.jaxpr.core.raising_branches import (
 from braces.jaxpr.core.recognized_draws import append_draw
 from braces.jaxpr.core.recognized_functions import operator_of
 from braces.jaxpr.core.tracing import closed_jaxpr
+from braces.jaxpr.rules.arithmetic import in_dtype
 from braces.lazy import extend
 from braces.ops.control.construct.build import (
     build_block,
@@ -138,12 +148,67 @@ def _cond_with_errors(
 
 def _switch(
     e: Equation, index: Var, branches: Sequence[Any], values: Sequence[Value]
-) -> Sequence[Var]:
-    cases = [
-        _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
-        for branch in branches
+) -> Sequence[Value]:
+    """A switch of branches; results that all branches only pass on are selected by `where`."""
+    index = in_dtype(index, INT32)
+    passed = passed_operands(branches, values)
+    computed = [at for at in range(len(e.eqn.outvars)) if at not in passed]
+
+    def build(branch: Any, runner: JaxprReader, _: list[Var]) -> Sequence[Value]:
+        results = _run(runner, branch, values)
+        return [results[at] for at in computed]
+
+    cases = [_block(e, (), partial(build, branch)) for branch in branches] if computed else []
+    built = iter(build_switch(index, cases, total=True) if computed else ())
+
+    @cache
+    def is_taken(case: int) -> Var:
+        return emit("equal", index, e.lift_number(case))
+
+    return [
+        _selected(e, is_taken, passed[at]) if at in passed else next(built)
+        for at in range(len(e.eqn.outvars))
     ]
-    return build_switch(emit("cast", index, dtype="int32"), cases, total=True)
+
+
+def passed_operands(
+    branches: Sequence[Any], values: Sequence[Value]
+) -> dict[int, Sequence[Value]]:
+    """Return the results that all branches only pass on.
+
+    Returns:
+        The operands and literals that the branches return, by the position of the result.
+    """
+    tables = [dict(zip(branch.jaxpr.invars, values, strict=True)) for branch in branches]
+    results = zip(*(branch.jaxpr.outvars for branch in branches), strict=True)
+    return {
+        at: [
+            values_of([atom], table, np.asarray)[0]
+            for atom, table in zip(atoms, tables, strict=True)
+        ]
+        for at, atoms in enumerate(results)
+        if all(
+            isinstance(atom, extend.Literal) or atom in table
+            for atom, table in zip(atoms, tables, strict=True)
+        )
+    }
+
+
+def _selected(e: Equation, is_taken: Callable[[int], Var], cases: Sequence[Value]) -> Value:
+    """The value of the case that is taken."""
+    *others, last = cases
+    if all(_is_same(case, last) for case in others):
+        return last
+    selected = e.lift(last)
+    for at, case in reversed([*enumerate(others)]):
+        selected = emit("where", is_taken(at), e.lift(case), selected)
+    return selected
+
+
+def _is_same(left: Value, right: Value) -> bool:
+    if isinstance(left, Var) or isinstance(right, Var):
+        return isinstance(left, Var) and isinstance(right, Var) and left.name == right.name
+    return Literal.of(left) == Literal.of(right)
 
 
 # ---- loops -----------------------------------------------------------------------------------
