@@ -70,3 +70,46 @@ def test_tridiagonal_systems(size: int, mode: str) -> None:
         return lax.linalg.tridiagonal_solve(*params.values())
 
     hold(lambda p: solve({name: p[name] for name in params}), params, mode=mode)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)])
+def test_qr_with_pivoting(shape: tuple[int, ...], mode: str) -> None:
+    def factors(params: Any) -> Any:
+        q, r, _ = lax.linalg.qr(params["x"], pivoting=True, full_matrices=False)
+        return q, r
+
+    compare(lambda x: lax.linalg.qr(x, pivoting=True), mode, matrix(*shape))
+    if shape[0] >= shape[1] and len(shape) == 2:  # JAX differentiates only these
+        hold(factors, {"x": matrix(*shape)}, mode=mode)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (1, 1), (2, 3, 3)])
+def test_forms_of_matrices(shape: tuple[int, ...], mode: str) -> None:
+    def forms(x: Any) -> Any:
+        product = x @ jnp.conj(x.mT)
+        return (
+            lax.linalg.schur(x),
+            lax.linalg.schur(x, compute_schur_vectors=False),
+            lax.linalg.hessenberg(x),
+            [lax.linalg.tridiagonal(product, lower=lower) for lower in (True, False)],
+            jax.scipy.linalg.hessenberg(x, calc_q=True),
+        )
+
+    x = matrix(*shape)
+    compare(forms, mode, x)
+    compare(forms, mode, lax.complex(x, matrix(*shape)))
+
+
+def test_functions_of_schur_forms_and_updates_of_cholesky_factors(mode: str) -> None:
+    x = matrix(4, 4)
+    definite, vector = x @ x.T + jnp.eye(4, dtype="f"), matrix(4)
+    compare(jax.scipy.linalg.sqrtm, mode, definite)
+    factor = jnp.linalg.cholesky(definite).T
+    for scale in (1.0, 0.0):
+        compare(lax.linalg.cholesky_update, mode, factor, vector * scale)
+
+
+def test_derivatives_of_schur_forms_are_refused() -> None:
+    prog, _ = br.from_jax(lambda x: lax.linalg.schur(x)[0].sum(), matrix(3, 3))
+    with prog, pytest.raises(br.GradientError, match="JAX has no derivative of `schur`"):
+        br.gradients(prog.var("out"), prog.var("x"))

@@ -320,6 +320,16 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "general matrices": (
         lambda x: [jnp.sort(jnp.abs(jnp.linalg.eig(x[:, :2])[0]))], (X,),
     ),
+    "forms of matrices": (
+        lambda x: (
+            lax.linalg.schur(x[:, :2]), lax.linalg.hessenberg(x[:, :2]),
+            lax.linalg.tridiagonal(x.T @ x, lower=False), lax.linalg.qr(x, pivoting=True),
+        ),
+        (X,),
+    ),
+    "bits of Philox": (
+        lambda n: lax.rng_bit_generator(n.view("u4").ravel()[:4], (3,), "uint16"), (N,),
+    ),
     "packed factors": (
         lambda x: lax.linalg.householder_product(*jnp.linalg.qr(x, mode="raw")), (X,),
     ),
@@ -348,7 +358,7 @@ FIXED = {
     "a part replaced", "convolved", "taken", "put", "padded", "slid over", "repeated",
     "matrices", "transformed", "counted bits", "rounded otherwise", "in one order",
     "multiplied at places", "trips of each", "general matrices", "packed factors", "a band",
-    "counted bits of a key",
+    "forms of matrices", "bits of Philox", "counted bits of a key",
 }  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [

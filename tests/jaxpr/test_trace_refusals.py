@@ -29,14 +29,28 @@ def refused(function: Callable[..., Any], *types: str) -> str:
     ("function", "kind", "said"),
     [
         (
-            lambda x: lax.bitcast_convert_type(x, "i2"),
+            lambda x: lax.bitcast_convert_type(x.astype("float4_e2m1fn"), "u1"),
             "f4",
-            "bit width mismatch of float32 and int16",
+            "floats of less than 8 bits",
         ),
-        (lambda x: lax.linalg.hessenberg(x[:, :2])[0], "f4", "primitive `hessenberg`"),
-        (lambda x: lax.linalg.schur(x[:, :2] + 1j)[0], "f4", "primitive `schur`"),
+        (
+            lambda x: lax.linalg.tridiagonal_solve(
+                x, x, x, x[..., None], perturb_singular=True
+            ),
+            "f4",
+            "perturb_singular=True",
+        ),
+        (
+            lambda x: lax.rng_bit_generator(
+                lax.bitcast_convert_type(x, "u4").ravel()[:4],
+                (2,),
+                algorithm=lax.RandomAlgorithm.RNG_THREE_FRY,
+            )[1],
+            "f4",
+            "algorithm `RNG_THREE_FRY`",
+        ),
     ],
-    ids=["bits", "routines", "complex"],
+    ids=["bits", "routines", "generators"],
 )
 def test_what_there_is_no_operator_for_is_refused_by_name(
     function: Any, kind: str, said: str

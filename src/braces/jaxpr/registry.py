@@ -16,16 +16,19 @@ from braces.jaxpr.rules.linalg import LINEAR_ALGEBRA
 from braces.jaxpr.rules.ordering import ORDERING
 from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
-from braces.jaxpr.rules.threefry import RANDOM
+from braces.jaxpr.rules.threefry import MIXED
 from braces.jaxpr.written_rules.complex_arcs import COMPLEX_ARCS
 from braces.jaxpr.written_rules.factorizations import FACTORIZATIONS
+from braces.jaxpr.written_rules.key_generators import GENERATORS
+from braces.jaxpr.written_rules.narrow_integers import bitcast, extend_to_narrow_integers
 from braces.jaxpr.written_rules.pooling import POOLING
 from braces.jaxpr.written_rules.ragged_dot import RAGGED
 
 _VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **CONVOLUTIONS, **POOLING,
-    **LINEAR_ALGEBRA, **FACTORIZATIONS, **RAGGED, **EXACT, **CALLS, **RANDOM, **INSERTED,
-    **PRINTS, **COMPLEX_ARCS,
+    **LINEAR_ALGEBRA, **FACTORIZATIONS, **RAGGED, **EXACT, **CALLS, **MIXED, **GENERATORS,
+    **INSERTED, **PRINTS, **COMPLEX_ARCS,
+    "bitcast_convert_type": bitcast,
 }  # fmt: skip
 DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "abs": lambda _: True,
@@ -40,12 +43,16 @@ DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
 The derivative differs at a kink or a pole, or with respect to the unused triangle of a matrix.
 """
 
-RULES: Mapping[str, Rule] = {
+_DIFFERENTIATED: Mapping[str, Rule] = {
     **_VALUES,
     **{
         name: with_jax_derivative(_VALUES[name], differs)
         for name, differs in DIFFERING_DERIVATIVES.items()
     },
+}
+RULES: Mapping[str, Rule] = {
+    **_DIFFERENTIATED,
+    **extend_to_narrow_integers(_DIFFERENTIATED),
 }
 """Other primitives are refused by name."""
 
@@ -59,10 +66,8 @@ REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(("io_callback", "pure_callback"), IS_CALLBACK),
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute"), DEVICES),
     **dict.fromkeys(("reduce_scatter", "shard_map"), DEVICES),
-    **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
-    **dict.fromkeys(
-        ("cholesky_update", "geqp3", "hessenberg", "schur", "tridiagonal"), FACTORED
-    ),
+    "rng_uniform": DRAWN,
+    "geqp3": FACTORED,
     **dict.fromkeys(("ffi_call", "pallas_call"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),

@@ -59,6 +59,7 @@ from braces.ops.linalg import (
     matmul,
     matrix_functions,
     qr_lu,
+    schur,
     solve,
 )
 from braces.ops.lists import list_to_array, nested, random_access, stack
@@ -78,6 +79,7 @@ from braces.ops.random import (
     gamma as random_gamma,
     key_bits,
     key_draws,
+    philox,
     poisson_binomial,
     stateless,
 )

@@ -38,7 +38,7 @@ OWN_RULES = {
     **dict.fromkeys(("im2col", "col2im", "deform_conv2d"), COMPUTED),
     **dict.fromkeys(("pad", "repeat", "reshape"), COMPUTED),
     **dict.fromkeys(("split", "tile"), COMPUTED),
-    **dict.fromkeys(("bits_of_key", "split_key"), COMPUTED),
+    **dict.fromkeys(("bits_of_key", "philox_bits", "split_key"), COMPUTED),
     **dict.fromkeys(
         (
             f"{kind}_of_key"

@@ -83,7 +83,7 @@ def refuse_deep_gradient(
     """Return results whose gradient is refused if custom gradients are nested too deep."""
     if len(e.runner.standing) < DEEPEST or not _has_float_path(e, values):
         return [*results]
-    return _refuse_arguments(e, values, results, _order_error(f"`{_short_name(e)}`", DEEPEST))
+    return refuse_arguments(e, values, results, _order_error(f"`{_short_name(e)}`", DEEPEST))
 
 
 def with_jax_derivative(
@@ -109,7 +109,7 @@ def with_jax_derivative(
         if len(e.runner.standing) < deepest:
             return attach_jax_gradient(e, e.runner, values, result_list)
         error = _order_error(f"`{e.name}` of a JAX library", deepest)
-        return _refuse_arguments(e, values, result_list, error)
+        return refuse_arguments(e, values, result_list, error)
 
     return rule_with_derivative
 
@@ -147,7 +147,7 @@ def attach_jax_gradient(
             raise
         if "call_jaxpr" not in e.params:
             return [*variables]
-        return _refuse_arguments(e, values, variables, error)
+        return refuse_arguments(e, values, variables, error)
 
     def build(params: list[Var]) -> list[Var]:
         existing: list[Value] = [*variables]
@@ -303,7 +303,7 @@ def refuse_gradient(
     return refused
 
 
-def _refuse_arguments(
+def refuse_arguments(
     e: Equation, values: Sequence[Value], results: Sequence[Value], error: ProgramError
 ) -> list[Value]:
     """Return results whose gradient with respect to the arguments is refused."""

@@ -22,14 +22,6 @@ def equivalent_operator(op_type: str, e: Equation, *values: Value) -> Var:
     return emit(op_type, *map(e.lift, values))
 
 
-def size_of(e: Equation, x: Value) -> Var:
-    """The absolute value, also of complex numbers."""
-    var = e.lift(x)
-    if var.dtype.kind != "c":
-        return emit("abs", var)
-    return emit("hypot", emit("real", var), emit("imag", var))
-
-
 def conjugate(e: Equation, x: Value) -> Var:
     """The complex conjugate; JAX returns complex numbers for real ones."""
     var = e.lift(x)
@@ -43,21 +35,6 @@ def logic(op_type: str, e: Equation, *values: Value) -> Var:
     return equivalent_operator(f"logical_{e.name}" if e.dtype == BOOL else op_type, e, *values)
 
 
-def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
-    """A logical right shift, by way of an unsigned dtype."""
-    unsigned = np.dtype(f"u{e.dtype.itemsize}")
-    left, right = (e.lift(with_bits_as(value, unsigned)) for value in (x, y))
-    return with_bits_as(emit("bitwise_right_shift", left, right), e.dtype)
-
-
-def bitcast(e: Equation, x: Value) -> Value:
-    """A bitcast to a dtype of the same width."""
-    dtype = np.dtype(e.params["new_dtype"])
-    if x.dtype.itemsize != dtype.itemsize:
-        e.refuse(f"bit width mismatch of {x.dtype} and {dtype}")
-    return with_bits_as(x, dtype)
-
-
 @overload
 def with_bits_as(value: Var, dtype: DType) -> Var: ...
 @overload
@@ -67,22 +44,6 @@ def with_bits_as(value: Value, dtype: DType) -> Value:
     if value.dtype == dtype:
         return value
     return emit("bitcast", value, dtype=dtype) if isinstance(value, Var) else value.view(dtype)
-
-
-def binary_logarithm(e: Equation, x: Value) -> Var:
-    """The logarithm to base 2, also of complex numbers."""
-    var = e.lift(x)
-    if var.dtype.kind != "c":
-        return emit("log2", var)
-    return emit("log", var) * e.lift(np.asarray(1 / math.log(2), var.dtype))
-
-
-def binary_exponential(e: Equation, x: Value) -> Var:
-    """A power of 2, also of complex numbers."""
-    var = e.lift(x)
-    if var.dtype.kind != "c":
-        return emit("exp2", var)
-    return emit("exp", var * e.lift(np.asarray(math.log(2), var.dtype)))
 
 
 def one_minus_square(e: Equation, x: Value) -> Var:
@@ -122,15 +83,24 @@ def integer_power(e: Equation, x: Value) -> Value:
         if left & 1:
             result = factor if result is None else emit("multiply", result, factor)
         left >>= 1
-        factor = emit("square", factor) if left else factor
+        factor = _square(factor) if left else factor
     if result is None:
         return emit("ones_like", factor)
     return emit("reciprocal", result) if e.params["y"] < 0 else result
 
 
+def _square(x: Var) -> Var:
+    """Return a square; that of a complex number as a product, which rounds otherwise."""
+    return emit("multiply", x, x) if x.dtype.kind == "c" else emit("square", x)
+
+
 def divide(e: Equation, x: Value, y: Value) -> Var:
-    """A quotient; that of integers is truncated towards zero."""
-    return truncated_divide(e.lift(x), e.lift(y))
+    """A quotient; that of integers is truncated towards zero, and -1 for a divisor of 0."""
+    quotient, divisor = truncated_divide(e.lift(x), e.lift(y)), e.lift(y)
+    if is_float(quotient.dtype) or (not isinstance(y, Var) and y.all()):
+        return quotient
+    ones = e.lift(np.asarray(-1).astype(quotient.dtype))
+    return emit("where", emit("equal", divisor, 0), ones, quotient)
 
 
 def truncated_divide(x: Var, y: Var) -> Var:
@@ -159,6 +129,15 @@ def truncated_remainder(x: Var, y: Var) -> Var:
     below = x < 0
     size = emit("remainder", emit("where", below, -x, x), emit("abs", y))
     return emit("where", below, -size, size)
+
+
+def shift_right(kind: str, e: Equation, x: Value, y: Value) -> Var:
+    """A right shift: arithmetic by way of a signed dtype, logical of an unsigned one."""
+    if e.dtype.kind == kind:
+        return emit("bitwise_right_shift", e.lift(x), e.lift(y))
+    other = np.dtype(f"{kind}{e.dtype.itemsize}")
+    left, right = (e.lift(with_bits_as(value, other)) for value in (x, y))
+    return with_bits_as(emit("bitwise_right_shift", left, right), e.dtype)
 
 
 def in_dtype(value: Var, dtype: Any) -> Var:
@@ -296,17 +275,13 @@ ARITHMETIC: Mapping[str, Rule] = {
     **_rules_of(reduction, "reduction", "extreme"),
     **_rules_of(cumulative, "cumulative"),
     **_rules_of(arg_extreme, "position"),
-    "abs": size_of,
-    "bitcast_convert_type": bitcast,
     "clamp": clamp,
     "conj": conjugate,
     "convert_element_type": convert,
     "div": divide,
     "dot_general": contraction,
     "igamma_grad_a": gammainc_slope,
-    "exp2": binary_exponential,
     "integer_pow": integer_power,
-    "log2": binary_logarithm,
     "one_minus_square": one_minus_square,
     "pmax": partial(batch_axis_reduction, "max"),
     "pmin": partial(batch_axis_reduction, "min"),
@@ -315,5 +290,6 @@ ARITHMETIC: Mapping[str, Rule] = {
     "psum": partial(batch_axis_reduction, "sum"),
     "rem": remainder,
     "select_n": select,
-    "shift_right_logical": shift_bits_down,
+    "shift_right_arithmetic": partial(shift_right, "i"),
+    "shift_right_logical": partial(shift_right, "u"),
 }

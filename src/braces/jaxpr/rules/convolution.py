@@ -7,6 +7,7 @@ conv2d(x, weight)                        with operators it is a sequence
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,42 @@ def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
 # ---- convolutions ----------------------------------------------------------------------------
 
 
-def convolution(e: Equation, x: Value, weight: Value) -> Var:
-    """A convolution over one, two or three axes; others are refused.
+def convolution(e: Equation, x: Value, weight: Value) -> Value:
+    """A convolution over one, two or three axes; others are refused."""
+    if e.dtype.kind in "iu" and 0 not in e.shape:
+        return e.written(partial(_convolve_integers, e), x, weight)[0]
+    return _convolve(e, x, weight)
 
-    That of integers is computed in doubles: sums below 2**53 are exact, and wrap around.
+
+def _convolve_integers(e: Equation, x: Any, weight: Any) -> Any:
+    """Convolve integers by sums of float64 that are exact, and wrap around as integers do.
+
+    Larger integers than those of 16 bits are convolved by their digits to base 2^16.
     """
+    params = {**e.params, "preferred_element_type": np.dtype(np.float64)}
+
+    def convolve(*arrays: Any) -> Any:
+        return e.eqn.primitive.bind(*(a.astype(np.float64) for a in arrays), **params)
+
+    if max(x.dtype.itemsize, weight.dtype.itemsize) <= 2:
+        return convolve(x, weight).astype(np.int64).astype(e.dtype)
+    left, right = (_digits(array, e.dtype.itemsize // 2) for array in (x, weight))
+    total = np.zeros((), np.uint64)
+    for i, digit in enumerate(left):
+        for j, other in enumerate(right[: len(right) - i]):
+            product = convolve(digit, other).astype(np.uint64)
+            total = total + (product << np.uint64(16 * (i + j)))
+    return total.astype(e.dtype)
+
+
+def _digits(x: Any, count: int) -> list[Any]:
+    """Return the digits of integers to base 2^16, the lowest first."""
+    wide = x.astype(np.uint64)
+    return [(wide >> np.uint64(16 * at)) & np.uint64(0xFFFF) for at in range(count)]
+
+
+def _convolve(e: Equation, x: Value, weight: Value) -> Var:
+    """A convolution of floats."""
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if 0 in e.shape:
         return empty_of(e, x, weight)

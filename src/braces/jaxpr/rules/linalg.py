@@ -15,6 +15,7 @@ from braces.jaxpr.core.custom_derivatives import (
     attach_jax_gradient,
     enclosing_results,
     has_custom_gradient,
+    refuse_arguments,
     with_jax_derivative,
 )
 from braces.jaxpr.core.equation import Equation, Rule, Value
@@ -106,8 +107,7 @@ def svd(e: Equation, x: Value) -> list[Var]:
 
 
 def qr(e: Equation, x: Value) -> list[Var]:
-    """The QR decomposition."""
-    _refuse_options(e, "pivoting")
+    """The QR decomposition without pivoting."""
     mode = "complete" if e.params["full_matrices"] else "reduced"
     outputs = apply("qr", {"x": (e.lift(x),)}, {"mode": mode})
     return [outputs[slot][0] for slot in ("q", "r")]
@@ -117,6 +117,25 @@ def lu(e: Equation, x: Value) -> list[Var]:
     """The packed LU factors, the pivots and the permutation."""
     outputs = apply("lu", {"x": (e.lift(x),)})
     return [outputs[slot][0] for slot in ("lu", "pivots", "permutation")]
+
+
+def schur(e: Equation, x: Value) -> list[Value]:
+    """The Schur form, with optional vectors."""
+    _refuse_options(e, "sort_eig_vals", "select_callable")
+    outputs = apply("schur", {"x": (e.lift(x),)})
+    results = [outputs[slot][0] for slot in ("t", "vectors")][: len(e.eqn.outvars)]
+    return refuse_arguments(e, [x], results, _no_derivative(e))
+
+
+def reduced_form(op_type: str, e: Equation, x: Value) -> list[Value]:
+    """The Hessenberg or tridiagonal form, with its reflections."""
+    attrs = {name: e.params[name] for name in ("lower",) if name in e.params}
+    results = [value for (value,) in apply(op_type, {"x": (e.lift(x),)}, attrs).values()]
+    return refuse_arguments(e, [x], results, _no_derivative(e))
+
+
+def _no_derivative(e: Equation) -> ProgramError:
+    return ProgramError(f"JAX has no derivative of `{e.name}`.")
 
 
 def order_of_pivots(e: Equation, pivots: Value) -> list[Value]:
@@ -217,11 +236,13 @@ LINEAR_ALGEBRA: Mapping[str, Rule] = {
     "eig": with_jax_derivative(eig, lambda _: True),
     "eigh": eigh,
     "fft": transform,
+    "hessenberg": partial(reduced_form, "hessenberg"),
     "lu": lu,
     "lu_pivots_to_permutation": order_of_pivots,
-    "qr": qr,
+    "schur": schur,
     "svd": svd,
     "symmetric_product": symmetric_product,
     "triangular_solve": triangular_solve,
+    "tridiagonal": partial(reduced_form, "tridiagonal"),
     "tridiagonal_solve": tridiagonal_solve,
 }

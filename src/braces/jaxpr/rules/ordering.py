@@ -68,9 +68,10 @@ def _of_any_numbers(name: str) -> Rule:
 
 
 def _direction(x: Any) -> Any:
-    """Return complex numbers divided by their sizes; 0 stays 0."""
+    """Return the parts of complex numbers divided by their sizes; 0 stays 0."""
     size = _np.abs(x)
-    return _np.where(size == 0, x, x / _np.where(size == 0, _np.ones_like(size), size))
+    parts = _lax.complex(x.real / size, x.imag / size)
+    return _np.where(size == 0, x, parts)
 
 
 def sign(e: Equation, x: Value) -> Value | Sequence[Value]:

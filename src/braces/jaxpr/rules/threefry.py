@@ -10,7 +10,7 @@ number, as in `jax.random` with `jax_threefry_partitionable`, its default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,8 @@ import numpy as np
 from braces.builder.append import emit
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.shape import unchanged
-from braces.lazy import jax, jnp
+from braces.lazy import jnp
 
-_jax: Any = jax
 _np: Any = jnp
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
@@ -89,29 +88,18 @@ def words(e: Equation, *values: Value) -> list[Value]:
     return e.written(_each_mixed, *values)
 
 
-def _of_threefry(rule: Rule) -> Rule:
-    """Restrict a rule to JAX's default generator."""
-
-    def checked_rule(e: Equation, *values: Value) -> Value | Sequence[Value]:
-        avals = [v.aval for v in (*e.eqn.invars, *e.eqn.outvars)]
-        keys = [a for a in avals if _jax.dtypes.issubdtype(a.dtype, _jax.dtypes.prng_key)]
-        if any(str(key.dtype) != "key<fry>" for key in keys):
-            e.refuse("expected random keys of threefry")
-        if not _jax.config.jax_threefry_partitionable:
-            e.refuse("jax_threefry_partitionable=False")
-        return rule(e, *values)
-
-    return checked_rule
-
-
 RANDOM: Mapping[str, Rule] = {
-    "random_bits": _of_threefry(bits),
+    "random_bits": bits,
+    "random_gamma": gamma,
+    "random_fold_in": fold_in,
+    "random_seed": seed,
+    "random_split": split,
+}
+"""Rules of keys of threefry."""
+MIXED: Mapping[str, Rule] = {
     "random_clone": unchanged,
-    "random_gamma": _of_threefry(gamma),
-    "random_fold_in": _of_threefry(fold_in),
-    "random_seed": _of_threefry(seed),
-    "random_split": _of_threefry(split),
     "random_unwrap": unchanged,
-    "random_wrap": _of_threefry(unchanged),
+    "random_wrap": unchanged,
     "threefry2x32": words,
 }
+"""Rules of words and of any keys."""

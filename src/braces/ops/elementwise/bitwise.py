@@ -5,9 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    make_axis_map,
+    numbered_indices,
+)
 from braces.define.completed_doc import DescribedRule
 from braces.define.decorator import Tensor, op
-from braces.dtypes import BOOL, DType, is_narrow
+from braces.dtypes import BOOL, DType, TensorType, is_narrow
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
 from braces.ops.common.rules import promote, promote_arrays
@@ -132,34 +142,54 @@ def _broadcast_pair(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
 
 
-def of_width(what: str, x: DType, *, dtype: DType) -> DType:
-    """Dtype rule: the attribute `dtype`, of the same width as the input.
+def of_bits_of(what: str, x: DType, *, dtype: DType) -> DType:
+    """Dtype rule: the attribute `dtype`.
 
     Raises:
-        DTypeError: If the widths differ, or a dtype is complex.
+        DTypeError: If a dtype is complex or of less than 8 bits, or only one of them is bool.
     """
     if "c" in (x.kind, dtype.kind):
         raise DTypeError(
             f"{what} is not defined for complex numbers.",
             fix="Use their real and imaginary parts.",
         )
-    if is_narrow(x):
+    for one in (x, dtype):
+        if is_narrow(one):
+            raise DTypeError(
+                f"{what}: unsupported dtype {one} of less than 8 bits.",
+                fix="Use br.cast, which converts values.",
+            )
+    if BOOL in (x, dtype) and x.itemsize != dtype.itemsize:
         raise DTypeError(
-            f"{what}: unsupported dtype {x} of less than 8 bits.",
+            f"{what}: expected a dtype of 8 bits, got {x} and {dtype}.",
             fix="Use br.cast, which converts values.",
-        )
-    if x.itemsize != dtype.itemsize:
-        raise DTypeError(
-            f"{what}: expected a dtype of {8 * x.itemsize} bits for {x}, got {dtype} of "
-            f"{8 * dtype.itemsize} bits.",
-            fix="Choose a dtype of equal width, or convert the values with br.cast.",
         )
     return dtype
 
 
+def axes_of_parts(types: Types, attrs: Attrs) -> str | AxisMap:
+    """Axis map of `bitcast`: another width adds or consumes a last axis of the parts."""
+    (x,), dtype = types["x"], attrs["dtype"]
+    assert isinstance(x, TensorType)
+    assert isinstance(dtype, np.dtype)
+    if x.dtype.itemsize == dtype.itemsize:
+        return "... -> ..."
+    wide, thin = sorted((x.dtype.itemsize, dtype.itemsize), reverse=True)
+    count, adds = wide // thin, x.dtype.itemsize > dtype.itemsize
+    if not adds and x.shape[-1:] != (count,):
+        raise AxisError(
+            f"expected a last axis of size {count}, the parts of one {dtype}, got {x}.",
+            fix="Reshape the last axis, or convert the values with br.cast.",
+        )
+    batch = numbered_indices(x.rank - (not adds))
+    axes = {True: (*batch, "part"), False: batch}
+    inputs, outputs = {"x": (axes[not adds],)}, {"out": (axes[adds],)}
+    return make_axis_map(types, inputs, outputs, ("part",), sizes={"part": count})
+
+
 @op(
-    axes="... -> ...",
-    dtypes=of_width,
+    axes=axes_of_parts,
+    dtypes=of_bits_of,
     differentiable=False,
     operations=0,
     examples=(
@@ -170,24 +200,32 @@ def of_width(what: str, x: DType, *, dtype: DType) -> DType:
         "x=bool[b,2] dtype=u8",
         "x=u8[3] dtype=bool",
         "x=u16[2] dtype=bf16",
+        "x=i32[b,3] dtype=u8",
+        "x=i64[] dtype=u16",
+        "x=u8[b,3,4] dtype=i32",
+        "x=u16[2] dtype=i32",
     ),
 )
 def bitcast(x: Tensor, *, dtype: DType) -> Tensor:
     """The same bits reinterpreted in another dtype; no gradient.
 
         out[i] = the number of `dtype` whose bits are those of x[i]
+        out[i, k] = the part k of the bits of x[i], from the low-order bits, if it is narrower
+        out[i] = the number whose parts are x[i, :], from the low-order bits, if it is wider
 
     Inputs:
         x: any[*shape] but complex. True is one bit, the lowest.
 
     Attributes:
-        dtype: A dtype of as many bits. As bools, all but zero is true.
+        dtype: The dtype of the result. As bools, all but zero is true.
 
     Outputs:
-        out: dtype[*shape].
+        out: dtype[*shape], dtype[*shape, k] or, of x[*shape, k], dtype[*shape], where k is the
+            ratio of the widths.
 
     Raises:
-        DTypeError: If the numbers of bits differ, or a dtype is complex.
+        ShapeError: If the dtype is wider, and the last axis of `x` does not have size k.
+        DTypeError: If a dtype is complex or of less than 8 bits, or bool and the other wider.
     """
     if x.dtype == BOOL or dtype == BOOL:
         return (x != 0) if dtype == BOOL else lax.bitcast_convert_type(x.astype("uint8"), dtype)

@@ -14,6 +14,7 @@ from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.rules import Backward, as_floating, numeric, real, real_valued
+from braces.ops.elementwise.complex import part_dtype_rule
 from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 
 UNARY = ("x=f32[2,3]", "x=f64[b,4]", "x=f32[]", "x=f32[0,2]")
@@ -35,26 +36,40 @@ def negative(x: Tensor) -> Tensor:
 negative.gradient(lambda g: {"x": -g.out_grad})
 
 
-@op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
+@op(
+    axes="... -> ...",
+    dtypes=part_dtype_rule,
+    examples=WITH_INTEGERS,
+)
 def abs(x: Tensor) -> Tensor:
     """The absolute value.
 
     out[i] = x[i] if x[i] >= 0 else -x[i]
+    out[i] = sqrt(real(x[i])^2 + imag(x[i])^2) if x is complex
     """
     return jnp.abs(x)
 
 
+def _slope_of_abs(x: Var, out: Var) -> Var:
+    """Build the derivative of `abs`: the sign, or conj(x) / abs(x); zero at x = 0."""
+    if x.dtype.kind != "c":
+        return emit("sign", x)
+    return emit("conj", x) / emit("where", emit("equal", out, 0), emit("ones_like", out), out)
+
+
 @abs.gradient
 def abs_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * sign(x); zero at x = 0."""
-    return {"x": g.out_grad * emit("sign", g["x"])}
+    """x_grad = out_grad * sign(x), or out_grad * conj(x) / abs(x); zero at x = 0."""
+    return {"x": g.out_grad * _slope_of_abs(g["x"], g["out"])}
 
 
 @abs.jvp
 def abs_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """out_tangent = x_tangent * sign(x)."""
+    """out_tangent = x_tangent * sign(x), or real(x_tangent * conj(x) / abs(x))."""
     del attrs
-    return {"out": (tangents["x"][0] * emit("sign", values["x"][0]),)}
+    (x,), (out,) = values["x"], values["out"]
+    product = tangents["x"][0] * _slope_of_abs(x, out)
+    return {"out": (emit("real", product) if x.dtype.kind == "c" else product,)}
 
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)

@@ -120,6 +120,19 @@ def check_words(context: InferenceContext, key: TensorType) -> None:
     context.unify(key.shape[-1], 2, problem)
 
 
+def check_width(context: InferenceContext, width: int) -> DType:
+    """Return the unsigned dtype of a width.
+
+    Raises:
+        ProgramError: If there is none.
+    """
+    if width not in WIDTHS:
+        raise ProgramError(
+            f"{context.type}: expected a width of 8, 16, 32 or 64 bits, got {width}."
+        )
+    return np.dtype(f"uint{width}")
+
+
 # ---- operators -------------------------------------------------------------------------------
 
 
@@ -166,11 +179,7 @@ def infer_bits_of_key(
 ) -> TensorType:
     """Infer unsigned integers of a width."""
     check_keys(context, key, shape)
-    if width not in WIDTHS:
-        raise ProgramError(
-            f"{context.type}: expected a width of 8, 16, 32 or 64 bits, got {width}."
-        )
-    return TensorType(np.dtype(f"uint{width}"), shape)
+    return TensorType(check_width(context, width), shape)
 
 
 @op(

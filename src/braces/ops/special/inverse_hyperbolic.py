@@ -1,41 +1,64 @@
-"""Inverse hyperbolic functions, roots, and the special functions of statistics."""
+"""Inverse hyperbolic functions, roots, and the special functions of statistics.
+
+The inverse hyperbolic functions and powers of two are defined for complex numbers, with the
+branch cuts of Kahan, Branch Cuts for Complex Elementary Functions, 1987. On a cut the sign of
+a zero does not select the side.
+"""
 
 from __future__ import annotations
 
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax_special, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import as_floating, real_function
+from braces.ops.common.rules import as_floating, real_function, real_valued
+from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 from braces.ops.elementwise.unary import UNARY, WITH_INTEGERS
 from braces.ops.special import gamma_kernels
 
 function = op(axes="... -> ...", dtypes=real_function, operations=4, examples=WITH_INTEGERS)
+analytic = op(axes="... -> ...", dtypes=real_valued, operations=4, examples=WITH_INTEGERS)
 
 
-@function
+@analytic
 @in_float32
 def arccosh(x: Tensor) -> Tensor:
     """The inverse of `cosh`.
 
-        out[i] = log(x[i] + sqrt(x[i]^2 - 1))
+        out[i] = log(x[i] + sqrt(x[i] + 1) * sqrt(x[i] - 1))
 
     Inputs:
-        x: real[*shape]. NaN below 1.
+        x: number[*shape]. A real number below 1 gives NaN; complex numbers are cut there.
     """
     return lax.acosh(as_floating(x))
 
 
-@function
+@arccosh.vjp
+@in_float32
+def arccosh_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (sqrt(x - 1) * sqrt(x + 1)).
+
+    The root of the product has the wrong sign for complex numbers of negative real part.
+    """
+    return out_grad * lax.rsqrt(x - 1) * lax.rsqrt(x + 1)
+
+
+forward_as_backward(arccosh)
+
+
+@analytic
 @in_float32
 def arcsinh(x: Tensor) -> Tensor:
     """The inverse of `sinh`.
 
-    out[i] = log(x[i] + sqrt(x[i]^2 + 1))
+        out[i] = log(x[i] + sqrt(x[i]^2 + 1))
+
+    Inputs:
+        x: number[*shape]. Complex numbers are cut along the imaginary axis beyond i and -i.
     """
     return lax.asinh(as_floating(x))
 
 
-@function
+@analytic
 @in_float32
 def arctanh(x: Tensor) -> Tensor:
     """The inverse of `tanh`.
@@ -43,7 +66,8 @@ def arctanh(x: Tensor) -> Tensor:
         out[i] = log((1 + x[i]) / (1 - x[i])) / 2
 
     Inputs:
-        x: real[*shape]. NaN outside [-1, 1].
+        x: number[*shape]. A real number outside [-1, 1] gives NaN; complex numbers are cut
+            there.
     """
     return lax.atanh(as_floating(x))
 
@@ -107,7 +131,7 @@ def erfinv(x: Tensor) -> Tensor:
     return lax.erf_inv(as_floating(x))
 
 
-@function
+@analytic
 @in_float32
 def exp2(x: Tensor) -> Tensor:
     """Powers of two.

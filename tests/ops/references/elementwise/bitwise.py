@@ -11,8 +11,17 @@ from tests.ops.references.elementwise.arithmetic import binary
 
 
 def bitcast(x: Array, dtype: Any) -> Array:
-    """The memory of an array, read anew."""
-    return x != 0 if np.dtype(dtype).kind == "b" else x.copy().view(dtype)
+    """The memory of an array, read anew; a last axis has the parts of a number."""
+    target = np.dtype(dtype)
+    if target.kind == "b":
+        return x != 0
+    narrower = target.itemsize < x.itemsize
+    read = np.ascontiguousarray(x[..., None] if narrower else x).view(target)
+    return (
+        read[..., 0]
+        if target.itemsize > x.itemsize
+        else read.reshape((*x.shape, x.itemsize // target.itemsize) if narrower else x.shape)
+    )
 
 
 REFERENCES = {

@@ -10,7 +10,7 @@ DRAWN = "JAX's rejection sampling has no ONNX form"
 
 MISSING: Mapping[str, str] = {
     **dict.fromkeys(("complex", "conj", "fft", "imag", "real"), COMPLEX),
-    **dict.fromkeys(("eig", "eigh", "schur", "svd"), ITERATED),
+    **dict.fromkeys(("eig", "eigh", "hessenberg", "schur", "svd", "tridiagonal"), ITERATED),
     "random_gamma": DRAWN,
     "tridiagonal_solve": "ONNX has no solver of linear equations",
 }

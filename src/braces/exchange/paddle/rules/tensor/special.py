@@ -87,12 +87,6 @@ def all_equal(node: PaddleOp) -> Var:
 # ---- one array -------------------------------------------------------------------------------
 
 
-def absolute(node: PaddleOp) -> Var:
-    """The absolute value."""
-    x = node.x()
-    return ops.hypot(ops.real(x), ops.imag(x)) if x.dtype.kind == "c" else ops.abs(x)
-
-
 def conjugate(node: PaddleOp) -> Var:
     """The complex conjugate."""
     x = node.x()
@@ -196,7 +190,6 @@ SPECIAL: Mapping[str, Rule] = {
     **dict.fromkeys(("elementwise_max", "maximum"), choosing_rule(ops.greater, "maximum")),
     **dict.fromkeys(("elementwise_min", "minimum"), choosing_rule(ops.less, "minimum")),
     **dict.fromkeys(("isclose", "allclose"), is_close),
-    "abs": absolute,
     "accuracy": accuracy,
     "angle": angle,
     "as_complex": as_complex,
