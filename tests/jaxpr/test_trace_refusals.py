@@ -29,7 +29,7 @@ def refused(function: Callable[..., Any], *types: str) -> str:
     ("function", "kind", "said"),
     [
         (
-            lambda x: lax.bitcast_convert_type(x.astype("float4_e2m1fn"), "u1"),
+            lambda x: lax.bitcast_convert_type(x.astype("float4_e2m1fn"), "uint4"),
             "f4",
             "floats of less than 8 bits",
         ),
