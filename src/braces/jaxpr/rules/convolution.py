@@ -126,10 +126,8 @@ def _convolve(e: Equation, x: Value, weight: Value) -> Var:
         return empty_of(e, x, weight)
     if rank > max(LAYOUTS):
         e.refuse(f"{rank} spatial axes")
-    is_integer = e.dtype.kind in "iu"
-    dtype = np.dtype(np.float64) if is_integer else e.dtype
-    left = in_order(in_dtype(e.lift(x), dtype), numbers.lhs_spec)
-    right = in_order(in_dtype(e.lift(weight), dtype), numbers.rhs_spec)
+    left = in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
+    right = in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
     left = _prepare_input(e, left)
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
@@ -150,7 +148,6 @@ def _convolve(e: Equation, x: Value, weight: Value) -> Var:
     )
     if len(numbers.out_spec) < output.ndim:
         output = reshape_to(output, output.shape[:-1])
-    output = in_dtype(output, np.dtype(np.int64)) if is_integer else output
     return in_dtype(in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 
