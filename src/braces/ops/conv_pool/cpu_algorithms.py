@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -117,16 +117,25 @@ def _convolve_dense(x: Any, kernel: Any, windows: ConvGeometry) -> Any:
     if all(single) and all(whole):
         matrix = kernel.reshape(kernel.shape[-2:])
         return lax.dot_general(x, matrix, (((x.ndim - 1,), (0,)), ((), ())))
-    kept = [at for at in space if not unit[at]]
+    return _convolve_without_axes([at for at in space if unit[at]], x, kernel, windows)
+
+
+def _convolve_without_axes(
+    axes: Sequence[int], x: Any, kernel: Any, windows: ConvGeometry
+) -> Any:
+    """Convolve without these spatial axes, whose sizes are 1 in `x` and in the kernel."""
+
+    def others(entries: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(entry for at, entry in enumerate(entries) if at not in axes)
+
     fewer = ConvGeometry(
-        *(
-            tuple(entries[at] for at in kept)
-            for entries in (windows.strides, windows.pads, windows.spacings, windows.dilations)
-        ),
+        others(windows.strides),
+        others(windows.pads),
+        others(windows.spacings),
+        others(windows.dilations),
         windows.groups,
     )
-    axes = tuple(at for at in space if unit[at])
-    places = tuple(at + 1 for at in axes)
+    places = [at + 1 for at in axes]
     out = _convolve_by_xla(lax.squeeze(x, places), lax.squeeze(kernel, axes), windows=fewer)
     return lax.expand_dims(out, places)
 
