@@ -50,7 +50,7 @@ i1e           -           special_i1e             i1e         bessel_i1e
 lgamma        -           lgamma                  lgamma      lgamma
 log           Log         log                     log         log
 log1p         -           log1p                   log1p       log1p
-log2          -           log2                    log2        -
+log2          -           log2                    log2        log2
 mish          Mish        mish                    mish        -
 reciprocal    Reciprocal  reciprocal              reciprocal  -
 rsqrt         -           rsqrt                   rsqrt       rsqrt

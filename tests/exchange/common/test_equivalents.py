@@ -51,6 +51,8 @@ def cases(system: str) -> Iterator[tuple[str, str, str, list[str]]]:
     """Each name of a system: its kind, our operator, and the dtypes of the operands."""
     for kind in TABLE:
         for name, op_type in names_in(system, kind).items():
+            if system == "jax" and not (name in LAX or hasattr(lax, name)):
+                continue  # of later versions: tests/jaxpr/test_trace_rules.py has these
             dtype = DTYPES.get(op_type) or DTYPES.get(kind) or "float32"
             dtypes = [dtype] * (COUNTS.get(op_type) or COUNTS.get(kind) or 1)
             yield kind, name, op_type, ["bool", *dtypes[1:]] if op_type == "where" else dtypes
