@@ -245,7 +245,7 @@ class _ScopeReader:
     def inner(self) -> Self:
         return type(self)(self.importer.inner(), self.environment)
 
-    def read(self, equations: Sequence[Any], depth: int) -> None:
+    def append_equations(self, equations: Sequence[Any], depth: int) -> None:
         run_live_equations(equations, self.environment, np.asarray, self.importer.append)
 
 

@@ -296,7 +296,8 @@ class Executor(WithStats, Hinted):
             >>> import braces as br
             >>> with br.Program() as prog:
             ...     y = br.dropout(br.data("x", ["n"]), 0.5)
-            >>> br.Executor().evaluate(prog, br.Scope(), {"x": [1.0, 2.0]}, fetch=y)
+            >>> exe = br.Executor()
+            >>> exe.evaluate(prog, exe.init(prog, br.Scope()), {"x": [1.0, 2.0]}, fetch=y)
             array([1., 2.], dtype=float32)
         """
         check_order(program, scope)

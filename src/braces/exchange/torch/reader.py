@@ -134,7 +134,7 @@ class TorchReader:
         build_scopes(calls, depth, _ModuleScopes(self, values, paths))
         return list(_as_list(self._resolved(values, nodes["output"][0].args[0])))
 
-    def read(self, values: dict[Any, Value], node: Any, name: str) -> None:
+    def append_node(self, values: dict[Any, Value], node: Any, name: str) -> None:
         """Append the operators of a node, named by the node or by its module."""
         with self.program.at(source_of(node)):
             values[node] = self._read_node(values, node, name)
@@ -291,11 +291,11 @@ class _ModuleScopes:
     def inner(self) -> Self:
         return self
 
-    def read(self, nodes: Sequence[Any], depth: int) -> None:
+    def append_equations(self, nodes: Sequence[Any], depth: int) -> None:
         for node in nodes:
             modules = [name.partition("@")[0] for name in self.paths[node][depth:]]
             own = "/".join(modules) if len(nodes) == 1 and modules else node.name
-            self.reader.read(self.values, node, self._unused_name(own))
+            self.reader.append_node(self.values, node, self._unused_name(own))
 
     def _unused_name(self, name: str) -> str:
         table = self.reader.program.current

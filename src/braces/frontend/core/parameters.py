@@ -105,11 +105,11 @@ class LayerParameters:
                 fix=f"Pass a list with a name for each of: {', '.join(all_roles)}.",
             )
         table = current_program().current
-        names = [table.look_up(given) or table.persistable_name(given) for given in params]
-        given = dict(zip(all_roles, names, strict=False))
-        self.shared = set(given)
-        own = {role: self.names[role] for role in states if role not in given}
-        self.names = given | own
+        names = [table.look_up(name) or table.persistable_name(name) for name in params]
+        shared_names = dict(zip(all_roles, names, strict=False))
+        self.shared = set(shared_names)
+        own = {role: self.names[role] for role in states if role not in shared_names}
+        self.names = shared_names | own
 
     def find(self, role: str) -> Var | None:
         """Return the variable of this role if it exists and may be shared.

@@ -63,7 +63,7 @@ class ScopeReader(Protocol):
         """Return the reader for a nested block."""
         ...
 
-    def read(self, equations: Sequence[Any], depth: int, /) -> None:
+    def append_equations(self, equations: Sequence[Any], depth: int, /) -> None:
         """Append equations to the current block, which has `depth` scopes around it."""
         ...
 
@@ -79,7 +79,7 @@ def build_scopes(equations: Sequence[Any], depth: int, reader: ScopeReader) -> N
     for scope in scopes_of(equations, depth, reader.path_of):
         name = _name_here(scope.name)
         if not name:
-            reader.read(scope.equations, depth)
+            reader.append_equations(scope.equations, depth)
             continue
         build = partial(build_scopes, scope.equations, scope.depth, reader.inner())
         with current_program().at(reader.source_of(scope.equations[0])):

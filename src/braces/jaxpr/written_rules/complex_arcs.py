@@ -25,26 +25,26 @@ _lax: Any = lax
 
 def _arcsinh(x: Any, y: Any) -> tuple[Any, Any]:
     """Return the parts of the inverse of `sinh`; the first has the sign of `x`."""
-    one, size = np.ones((), x.dtype), _np.abs(x)
-    below, above = _root(one + y, size), _root(one - y, size)
+    unit, size = np.ones((), x.dtype), _np.abs(x)
+    below, above = _root(unit + y, size), _root(unit - y, size)
     real = _np.arcsinh((below * above).imag)
     return _with_sign(x, real), _np.arctan2(y, (_np.conj(below) * above).real)
 
 
 def _arccosh(x: Any, y: Any) -> tuple[Any, Any]:
     """Return the parts of the inverse of `cosh`; the second has the sign of `y`."""
-    one, size = np.ones((), x.dtype), _np.abs(y)
-    below, above = _root(x - one, size), _root(x + one, size)
+    unit, size = np.ones((), x.dtype), _np.abs(y)
+    below, above = _root(x - unit, size), _root(x + unit, size)
     half = _np.arctan2(below.imag, above.real)
     return _np.arcsinh((_np.conj(below) * above).real), _with_sign(y, half + half)
 
 
 def _arctanh(x: Any, y: Any) -> tuple[Any, Any]:
     """Return the parts of the inverse of `tanh`."""
-    one, size = np.ones((), x.dtype), _np.abs(x)
+    unit, size = np.ones((), x.dtype), _np.abs(x)
     quarter = np.asarray(0.25, x.dtype)
-    ratio = size / quarter / ((one - size) ** 2 + y * y)
-    imag = _np.arctan2(y + y, (one - x) * (one + x) - y * y) / np.asarray(2, x.dtype)
+    ratio = size / quarter / ((unit - size) ** 2 + y * y)
+    imag = _np.arctan2(y + y, (unit - x) * (unit + x) - y * y) / np.asarray(2, x.dtype)
     return _with_sign(x, quarter * _np.log1p(ratio)), imag
 
 

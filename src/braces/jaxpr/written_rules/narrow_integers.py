@@ -121,7 +121,7 @@ def bitcast(e: Equation, x: Value) -> Value | list[Value]:
 def _of_bits(e: Equation, x: Value, dtype: DType) -> Value | list[Value]:
     """A bitcast that changes the width, or of narrow integers."""
     value = e.lift(x)
-    narrow = [one for one in (value.dtype, dtype) if is_narrow(one)]
+    narrow = [each for each in (value.dtype, dtype) if is_narrow(each)]
     if not narrow:
         return emit("bitcast", value, dtype=dtype)
     if not all(map(is_narrow_integer, narrow)):

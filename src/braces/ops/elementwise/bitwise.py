@@ -153,10 +153,10 @@ def of_bits_of(what: str, x: DType, *, dtype: DType) -> DType:
             f"{what} is not defined for complex numbers.",
             fix="Use their real and imaginary parts.",
         )
-    for one in (x, dtype):
-        if is_narrow(one):
+    for each in (x, dtype):
+        if is_narrow(each):
             raise DTypeError(
-                f"{what}: unsupported dtype {one} of less than 8 bits.",
+                f"{what}: unsupported dtype {each} of less than 8 bits.",
                 fix="Use br.cast, which converts values.",
             )
     if BOOL in (x, dtype) and x.itemsize != dtype.itemsize:

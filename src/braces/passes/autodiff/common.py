@@ -137,7 +137,7 @@ class DifferentiablePaths:
         return self._known[owner, name][1]
 
     def _is_known(self, owner: SymbolTable, name: str) -> bool:
-        """Return whether a result is known; a rollback may have bound the name anew."""
+        """Return whether a result is known; a rollback may have bound the name to another."""
         info, _ = self._known.get((owner, name), (None, False))
         return info is not None and info is owner.vars.get(name)
 

@@ -475,12 +475,12 @@ class CompiledPlan:
         arguments = self._arguments(run, len(run.states))
         target = self._target(run, bool(flags))
         inputs = [*arguments, *lowerer.draws.starts]
-        made = compile_function(function, inputs, form.body.ops, making, target)
-        loops, code = tuple(lowerer.loops), made.code
+        compiled = compile_function(function, inputs, form.body.ops, making, target)
+        loops, code = tuple(lowerer.loops), compiled.code
         facts = tuple(sites.values()), limits, assumed_sizes, loops, needed_bytes(code)
         call, more = partial(call_on_device, code, self.device), lowerer.draws.starts
-        executable = Executable(code, *facts, call, (*more, *made.more))
-        executable.freeze(len(run.states), run.constants, made.about)
+        executable = Executable(code, *facts, call, (*more, *compiled.more))
+        executable.freeze(len(run.states), run.constants, compiled.about)
         if self.device is None and not any(x.dtype.itemsize >= WIDE_BYTES for x in arguments):
             executable.call = partial(call_first, executable)
         return executable

@@ -4,7 +4,7 @@ An executor with `frozen=True` compiles the values of variables that a program o
 is valid for these arrays alone, so it is found by their identity: values of a scope are never
 changed in place.
 
-What depends on such values alone is computed once, before the code is compiled; see
+Values that depend on these alone are computed once, before the code is compiled; see
 `partial_evaluation`. Small results are constants of the code, which XLA simplifies further.
 Large ones are its arguments: they would make compiling slow and the persistent cache large.
 """
@@ -23,7 +23,7 @@ from braces.dims.human_units import format_bytes
 from braces.ir.records import PARAMETER
 from braces.lazy import extend, jax
 from braces.lower.cache.persistent_cache import compile_or_read
-from braces.lower.xla.partial_evaluation import split_function
+from braces.lower.partial_evaluation import split_function
 from braces.report import count_text
 from braces.runtime.plan.plan import Plan
 
@@ -103,7 +103,7 @@ def freeze_function(
     places: range,
     shared: dict[str, Sequence[Any]],
 ) -> FrozenFunction:
-    """Compute what depends on known arguments alone, and make the results constants.
+    """Compute the values of known arguments alone, and make the results constants.
 
     Args:
         function: The function, which has a name.
@@ -113,15 +113,15 @@ def freeze_function(
     """
     known = [at in places for at in range(len(arguments))]
     split = split_function(jax.make_jaxpr(function)(*arguments), known)
-    given, others = (
+    known_values, others = (
         list(compress(arguments, known)),
         list(compress(arguments, map(not_, known))),
     )
     key = "" if split.early.consts else str(split.early)
     if key not in shared:
-        shared[key] = compute_early(split.early, given, f"{function.__name__}_constants")
+        shared[key] = compute_early(split.early, known_values, f"{function.__name__}_constants")
     computed = iter(shared[key] if key else shared.pop(key))
-    values = [next(computed) if at is None else given[at] for at in split.passed]
+    values = [next(computed) if at is None else known_values[at] for at in split.passed]
     constants = _select_constants(values)
     finish = extend.jaxpr_as_fun(split.late)
 
@@ -133,11 +133,13 @@ def freeze_function(
     call.__name__ = function.__name__
     more = tuple(value for value, at in zip(values, constants, strict=True) if at is None)
     size = sum(value.nbytes for value in constants if value is not None)
-    about = f"{count_text(len(given), 'variable')} frozen, {format_bytes(size)} in the code"
+    about = (
+        f"{count_text(len(known_values), 'variable')} frozen, {format_bytes(size)} in the code"
+    )
     return FrozenFunction(call, others, more, about)
 
 
-def compute_early(early: Any, given: list[Any], name: str) -> Sequence[Any]:
+def compute_early(early: Any, arguments: list[Any], name: str) -> Sequence[Any]:
     """Compute the values that the late equations read."""
     if not early.jaxpr.outvars:
         return ()
@@ -147,8 +149,8 @@ def compute_early(early: Any, given: list[Any], name: str) -> Sequence[Any]:
         return function(*inputs)
 
     prepare.__name__ = name
-    code = compile_or_read(jax.jit(prepare, keep_unused=True).lower(*given), name)
-    return code(*given)
+    code = compile_or_read(jax.jit(prepare, keep_unused=True).lower(*arguments), name)
+    return code(*arguments)
 
 
 def _select_constants(values: Sequence[Any]) -> list[Any]:

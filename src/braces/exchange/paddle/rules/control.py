@@ -225,8 +225,8 @@ def build_alternatives(
         for column in zip(*(types for _, types in built), strict=True)
     ]
     bodies = [
-        _body(names, values, types)[0] if None in found else body
-        for values, (body, found) in zip(each, built, strict=True)
+        _body(names, values, types)[0] if None in row_types else body
+        for values, (body, row_types) in zip(each, built, strict=True)
     ]
     return build_switch(ops.cast(scalar(index), "int32"), bodies, total=True)
 
@@ -242,7 +242,7 @@ def _body(
             type that is given for it.
         types: The types of undefined results.
     """
-    found = list[Any]()
+    types_found = list[Any]()
 
     def results() -> Iterator[Var]:
         for value, type_ in zip(build_cases(values), types, strict=True):
@@ -250,10 +250,10 @@ def _body(
                 result = initial_value(type_)
             else:
                 result = names.runner.lift(value)
-            found.append(None if undefined(value) else result.type)
+            types_found.append(None if undefined(value) else result.type)
             yield result
 
-    return build_block((), lambda _: list(results())), found
+    return build_block((), lambda _: list(results())), types_found
 
 
 def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:

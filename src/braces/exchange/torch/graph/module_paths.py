@@ -35,11 +35,11 @@ def paths_of(nodes: Sequence[Any]) -> dict[Any, Path]:
 def _last_known(paths: Sequence[Path | None]) -> list[Path]:
     """Return the last known path at each position."""
     last: Path = ()
-    found = list[Path]()
+    latest = list[Path]()
     for path in paths:
         last = last if path is None else path
-        found.append(last)
-    return found
+        latest.append(last)
+    return latest
 
 
 def _path(node: Any) -> Path | None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from braces.exchange.onnx.writer.constructs.step_forms import (
     Apply,
+    CarriedState,
     Columns,
     Form,
     Gate,
     Input,
-    Memory,
     Number,
 )
 
@@ -67,7 +67,7 @@ def find_cell(nexts: Sequence[Form]) -> tuple[StandardCell, int] | None:
         cell = _gru(nexts[0]) or _rnn(nexts[0])
         return None if cell is None else (cell, 0)
     for at in range(len(nexts)) if len(nexts) == 2 else ():
-        cell = _lstm(nexts[at], nexts[1 - at], Memory(at), Memory(1 - at))
+        cell = _lstm(nexts[at], nexts[1 - at], CarriedState(at), CarriedState(1 - at))
         if cell is not None:
             return cell, at
     return None
@@ -110,7 +110,7 @@ def _weights(
 
 
 def _rnn(h_next: Form) -> StandardCell | None:
-    gate = _gate(h_next, Memory(0))
+    gate = _gate(h_next, CarriedState(0))
     return None if gate is None else StandardCell("RNN", (gate[1],), (gate[0],))
 
 
@@ -136,7 +136,7 @@ def _products(
 
 
 def _gru(h_next: Form) -> StandardCell | None:
-    h = Memory(0)
+    h = CarriedState(0)
     for new, update in _blends(h_next, h):
         z, activated = _gate(update, h), _activation(new)
         if z is None or activated is None:

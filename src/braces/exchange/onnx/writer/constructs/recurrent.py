@@ -15,11 +15,11 @@ import numpy as np
 from braces.exchange.onnx.writer.constructs.cells import GateWeights, StandardCell, find_cell
 from braces.exchange.onnx.writer.constructs.functions import OutputNames
 from braces.exchange.onnx.writer.constructs.step_forms import (
+    CarriedState,
     Columns,
     Form,
     Forms,
     Input,
-    Memory,
     Unrecognized,
 )
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
@@ -39,9 +39,9 @@ def recurrent(n: NodeDesc, view: LoopView) -> OutputNames | None:
     if memory is None:
         return None
     for source, taken in _inputs(n, view):
-        found = _cell(n, view, memory, taken)
-        if found is not None:
-            return _node(n, view, source, *found)
+        cell = _cell(n, view, memory, taken)
+        if cell is not None:
+            return _node(n, view, source, *cell)
     return None
 
 
@@ -83,18 +83,18 @@ def _inputs(n: NodeDesc, view: LoopView) -> Iterator[tuple[str, Form]]:
 def _cell(
     n: NodeDesc, view: LoopView, memory: TensorType, taken: Form
 ) -> tuple[StandardCell, int] | None:
-    known: dict[str, Form] = {m.param: Memory(at) for at, m in enumerate(view.memories)}
+    known: dict[str, Form] = {m.param: CarriedState(at) for at, m in enumerate(view.memories)}
     known[view.slices[0].param] = taken
     forms = Forms(view.content, known, n.g.type, n.g.binders, memory)
     try:
-        found = find_cell([forms.of(m.next) for m in view.memories])
-        if found is None:
+        standard = find_cell([forms.of(m.next) for m in view.memories])
+        if standard is None:
             return None
-        output = forms.of(view.memories[found[1]].next)
+        output = forms.of(view.memories[standard[1]].next)
         is_same = all(forms.of(row.result) == output for row in view.rows)
     except Unrecognized:
         return None
-    return found if is_same else None
+    return standard if is_same else None
 
 
 def array_type(g: OnnxGraph, name: str) -> TensorType:
@@ -137,15 +137,15 @@ def _node(n: NodeDesc, view: LoopView, source: str, cell: StandardCell, at: int)
 
 def _matrix(g: OnnxGraph, gates: Sequence[Columns]) -> str:
     """Return the weights of all gates, as `[1, gates * size, features]`."""
-    columns = _joined(g, gates, axis=1)
+    columns = _join_columns(g, gates, axis=1)
     return add_axes(g, g.op("Transpose", columns, perm=[1, 0]), (0,))
 
 
-def _joined(g: OnnxGraph, parts: Sequence[Columns], axis: int) -> str:
+def _join_columns(g: OnnxGraph, parts: Sequence[Columns], axis: int) -> str:
     """Return columns of weights next to each other."""
     sources = {(part.name, part.rows) for part in parts}
     if len(sources) > 1:
-        pieces = [_joined(g, [part], axis) for part in parts]
+        pieces = [_join_columns(g, [part], axis) for part in parts]
         return g.op("Concat", *pieces, axis=axis)
     ((name, rows),) = sources
     value, size = g.name(name), array_type(g, name).shape[axis]
@@ -171,7 +171,7 @@ def _biases(g: OnnxGraph, gates: Sequence[GateWeights], size: int) -> str:
 def _bias(g: OnnxGraph, gates: Sequence[Sequence[Columns]], size: int) -> str:
     """Return one bias of all gates; those of a gate are added."""
     if all(len(biases) == 1 for biases in gates):
-        return _joined(g, [biases[0] for biases in gates], axis=0)
+        return _join_columns(g, [biases[0] for biases in gates], axis=0)
     if not any(gates):
         return g.constant(np.zeros(len(gates) * size, np.float32))
     return g.op("Concat", *(_sum(g, biases, size) for biases in gates), axis=0)
@@ -180,7 +180,7 @@ def _bias(g: OnnxGraph, gates: Sequence[Sequence[Columns]], size: int) -> str:
 def _sum(g: OnnxGraph, biases: Sequence[Columns], size: int) -> str:
     if not biases:
         return g.constant(np.zeros(size, np.float32))
-    total, *others = (_joined(g, [bias], axis=0) for bias in biases)
+    total, *others = (_join_columns(g, [bias], axis=0) for bias in biases)
     for other in others:
         total = g.op("Add", total, other)
     return total

@@ -64,7 +64,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Memory:
+class CarriedState:
     """The value of a memory before the step."""
 
     at: int
@@ -110,7 +110,7 @@ class Apply:
     operands: tuple[Form, ...]
 
 
-Form: TypeAlias = "Weight | Number | Input | Memory | Gate | Joined | Apply"
+Form: TypeAlias = "Weight | Number | Input | CarriedState | Gate | Joined | Apply"
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Forms:
         """Return the type of a variable.
 
         Raises:
-            Unrecognized: If it is not a float32 array.
+            Unrecognized: If the constant is not a float32 array.
         """
         info = self.body.vars.get(name)
         type_ = self.type_of(name) if info is None else info.type
@@ -205,7 +205,7 @@ def _product(forms: Forms, op: Op, name: str) -> Form:
     )
 
 
-def _joined(forms: Forms, op: Op, name: str) -> Form:
+def _join_forms(forms: Forms, op: Op, name: str) -> Form:
     """Values next to each other, as the factor of a product."""
     rank = forms.type(name).rank
     parts = [(forms.of(x), _static(forms.type(x).shape[-1])) for x in op.reads()]
@@ -292,7 +292,7 @@ def _elementwise(forms: Forms, op: Op, name: str) -> Form:
 
 _RULES: Mapping[str, Callable[[Forms, Op, str], Form]] = {
     "add": _sum,
-    "concat": _joined,
+    "concat": _join_forms,
     "constant": _numbers,
     "getitem": _slice,
     "matmul": _product,

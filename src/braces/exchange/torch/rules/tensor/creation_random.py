@@ -121,16 +121,16 @@ def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
 
 def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
     """Uniform random numbers in [0, 1); of both parts, if they are complex."""
-    return _drawn(random.uniform, shape, dtype)
+    return _draw_parts(random.uniform, shape, dtype)
 
 
 def normal(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
     """Normal random numbers of variance 1; both parts of complex ones have variance 1/2."""
-    numbers = _drawn(random.normal, shape, dtype)
+    numbers = _draw_parts(random.normal, shape, dtype)
     return numbers * sqrt(0.5) if dtype.kind == "c" else numbers
 
 
-def _drawn(draw: Callable[..., Var], shape: Sizes, dtype: DType) -> Var:
+def _draw_parts(draw: Callable[..., Var], shape: Sizes, dtype: DType) -> Var:
     """Return random numbers; complex ones have two parts."""
     if dtype.kind != "c":
         return draw(tuple(shape), dtype=dtype)

@@ -6,7 +6,7 @@
 
 Early equations are those of known inputs alone, as transposes, concatenations and conversions
 of weights: they are computed once. Equations whose results are much larger than their inputs,
-as `broadcast_in_dim`, are late: XLA fuses them with what reads them.
+as `broadcast_in_dim`, are late: XLA fuses them with their readers.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def split_function(closed: Any, known: Sequence[bool]) -> SplitFunction:
     """
     jaxpr = closed.jaxpr
     inputs = list(zip(jaxpr.invars, known, strict=True))
-    given = [var for var, is_known in inputs if is_known]
-    splitter = _Splitter(set(given), set(jaxpr.constvars))
+    known_inputs = [var for var, is_known in inputs if is_known]
+    splitter = _Splitter(set(known_inputs), set(jaxpr.constvars))
     names = dict[Any, Any]()
     splitter.add(jaxpr.eqns, names)
     results = [_rename(atom, names) for atom in jaxpr.outvars]
@@ -62,10 +62,14 @@ def split_function(closed: Any, known: Sequence[bool]) -> SplitFunction:
     read = list(dict.fromkeys(atom for atom in needed if splitter.is_known(atom)))
     others = [var for var, is_known in inputs if not is_known]
     info = jaxpr.debug_info.with_unknown_names()
-    places = {var: at for at, var in enumerate(given)}
+    places = {var: at for at, var in enumerate(known_inputs)}
     computed = [var for var in read if var not in places]
     early = jaxpr.replace(
-        invars=given, outvars=computed, eqns=splitter.early, effects=set(), debug_info=info
+        invars=known_inputs,
+        outvars=computed,
+        eqns=splitter.early,
+        effects=set(),
+        debug_info=info,
     )
     late = jaxpr.replace(
         invars=[*others, *read], outvars=results, eqns=splitter.late, debug_info=info

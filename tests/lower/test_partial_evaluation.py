@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxpr_as_fun
 
-from braces.lower.xla.partial_evaluation import SplitFunction, split_function
+from braces.lower.partial_evaluation import SplitFunction, split_function
 
 X, W = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.ones((4, 3), np.float32)
 CONSTANT = np.arange(3.0, dtype=np.float32)
