@@ -47,8 +47,15 @@ def is_differentiable(value: Any) -> bool:
     return not is_key(value) and jnp.issubdtype(value.dtype, jnp.inexact)
 
 
+def is_empty_tangent(value: Any) -> bool:
+    """Return whether an array is the tangent of integers, which has no values."""
+    return getattr(value, "dtype", None) == jax.dtypes.float0
+
+
 def as_fed(value: Any) -> np.ndarray[Any, Any]:
-    """Return an array as a program is fed; keys are words."""
+    """Return an array as a program is fed; keys are words, and empty tangents `False`."""
+    if is_empty_tangent(value):
+        return np.zeros(np.shape(value), bool)
     if isinstance(value, bool | int | float | complex):
         value = jnp.asarray(value)  # in JAX's dtype of a Python number
     return np.asarray(jax.random.key_data(value) if is_key(value) else value)
@@ -74,6 +81,8 @@ def first_difference(made: Sequence[Any], wanted: Sequence[Any], scale: float = 
 
 def with_type_of(value: Any, wanted: Any) -> Any:
     """Return a result as the array that JAX returns: with its weak type, keys as keys."""
+    if is_empty_tangent(wanted):
+        return wanted
     if not isinstance(wanted, jax.Array):
         return value
     if is_key(wanted):
@@ -214,7 +223,8 @@ class Session:
                     total = partial(_loss, function, loss)
                     self._exclude_wrong_slope(total, leaves, by, level, run.last)
             if not at:
-                made = run.last
+                pairs = zip(run.last, level, strict=True)
+                made = [theirs if is_empty_tangent(theirs) else ours for ours, theirs in pairs]
         return made
 
     def _exclude_wrong_slope(

@@ -94,6 +94,7 @@ class Comparison:
         if made is None:
             yield check
             return
+        training = training or str(made.program.for_test()) != str(made.program)
         random = list[bool]()
         check = attempt("compiled", lambda: random.append(self.is_random(made)) or "")
         if not random:

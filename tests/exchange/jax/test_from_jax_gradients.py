@@ -365,3 +365,22 @@ def test_the_smallest_integers_of_windows_are_jax_s(dtype: str) -> None:
     prog, _ = br.from_jax(smallest, x)
     got = br.Executor(mode="interpret").run(prog, br.Scope(), feed={"x": x}, fetch="out")
     np.testing.assert_array_equal(got, np.asarray(smallest(x)))
+
+
+def test_rules_that_close_over_values_of_a_batch_have_values_and_no_gradient(mode: str) -> None:
+    def scaled(x: Any) -> Any:
+        @jax.custom_jvp
+        def outer(y: Any) -> Any:
+            inner = jax.custom_jvp(lambda z: y * z)
+            inner.defjvp(lambda primals, tangents: (y * primals[0], sum(tangents)))
+            return inner(x) + y
+
+        outer.defjvp(lambda primals, tangents: (outer(*primals), sum(tangents)))
+        return outer(x)
+
+    x = np.arange(3, dtype="f")
+    prog, _ = br.from_jax(jax.vmap(scaled), x)
+    (out,) = br.Executor(mode).run(prog, br.Scope(), {"x": x}, list(prog.fetches))
+    np.testing.assert_allclose(out, jax.vmap(scaled)(x))
+    with prog, pytest.raises(br.errors.GradientError, match="custom derivative"):
+        br.gradients(br.sum(prog.var(prog.fetches[0])), prog.var("x"))

@@ -262,9 +262,11 @@ def _resolve_captured(e: Equation, array: Any, runner: JaxprReader) -> Any:
     Raises:
         ProgramError: If the value is unknown.
     """
-    if not isinstance(array, _library().core.Tracer):
+    tracer = _library().core.Tracer
+    if not isinstance(array, tracer):
         return array
-    value = runner.find(getattr(array, "val", None))
+    variable = getattr(array, "val", None)  # that of another tracer under `vmap`
+    value = None if isinstance(variable, tracer) else runner.find(variable)
     if value is None:
         raise _closure_error(e)
     return value
