@@ -368,15 +368,20 @@ def test_the_smallest_integers_of_windows_are_jax_s(dtype: str) -> None:
 
 
 def test_rules_that_close_over_values_of_a_batch_have_values_and_no_gradient(mode: str) -> None:
-    def scaled(x: Any) -> Any:
-        @jax.custom_jvp
-        def outer(y: Any) -> Any:
-            inner = jax.custom_jvp(lambda z: y * z)
-            inner.defjvp(lambda primals, tangents: (y * primals[0], sum(tangents)))
-            return inner(x) + y
+    def with_rule(function: Any, *args: Any) -> Any:
+        ruled = jax.custom_jvp(function)
+        ruled.defjvp(lambda primals, tangents: (ruled(*primals), sum(tangents)))
+        return ruled(*args)
 
-        outer.defjvp(lambda primals, tangents: (outer(*primals), sum(tangents)))
-        return outer(x)
+    def scaled(x: Any) -> Any:
+        def outer(y: Any) -> Any:
+            def inner(w: Any) -> Any:
+                total = with_rule(lambda z: y, x) + with_rule(lambda z: w + z, y)
+                return with_rule(lambda z: with_rule(jnp.sin, x) * y, 1.0) + total
+
+            return jax.jit(inner)(x)
+
+        return with_rule(outer, x)
 
     x = np.arange(3, dtype="f")
     prog, _ = br.from_jax(jax.vmap(scaled), x)
