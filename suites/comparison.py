@@ -42,6 +42,33 @@ def differences(made: Sequence[Any], wanted: Sequence[Any], **tolerances: float)
     return next((f"result {at}: {text}" for at, text in texts if text), "")
 
 
+SLOPE_STEP = 1e-5
+"""The step of difference quotients in double precision."""
+
+
+def only_second_is_slope(
+    ends: Sequence[float], moves: Sequence[Any], first: Sequence[Any], second: Sequence[Any]
+) -> bool:
+    """Whether the second gradient is a slope along a direction, and the first is not.
+
+    Args:
+        ends: The values at `SLOPE_STEP` times the direction, and at its negative.
+        moves: The direction: a move for each array with a gradient.
+        first: The gradients by these arrays, in the convention of JAX.
+        second: Others.
+    """
+    slope = (float(ends[0]) - float(ends[1])) / (2 * SLOPE_STEP)
+    most = 1e-3 * max(1.0, abs(slope))
+    near = [abs(_along(moves, grads) - slope) <= most for grads in (first, second)]
+    return near == [False, True]
+
+
+def _along(moves: Sequence[Any], grads: Sequence[Any]) -> float:
+    """The slope along a direction by gradients in the convention of JAX."""
+    pairs = zip(moves, grads, strict=True)
+    return float(sum(np.sum(move * np.asarray(g).astype(complex)).real for move, g in pairs))
+
+
 class Imported:
     """An imported program with the values of its parameters, and its comparisons."""
 

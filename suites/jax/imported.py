@@ -24,7 +24,7 @@ import braces as br
 from braces.errors import BracesError, ProgramError
 from suites.case import Check, Verdict, attempt
 from suites.comparison import difference
-from suites.jax.slopes import only_second_is_slope
+from suites.jax.slopes import only_ours_is_slope
 
 TOLERANCES = {"float64": 1e-8, "complex128": 1e-8, "float16": 1e-2, "bfloat16": 5e-2}
 """Relative tolerances by dtype; others have that of float32. Narrower floats have 0.25."""
@@ -239,7 +239,7 @@ class Session:
         check = self.checks[-1]
         if check[:2] != ("gradient", Verdict.DIFFERS):
             return
-        if only_second_is_slope(total, leaves, by, theirs, ours):
+        if only_ours_is_slope(total, leaves, by, theirs, ours):
             reason = "JAX's gradient is not the slope of its own values"
             self.checks[-1] = Check(check.what, Verdict.EXCLUDED, reason)
 

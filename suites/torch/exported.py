@@ -12,7 +12,14 @@ from torch.utils import _pytree as tree
 
 import braces as br
 from suites.case import Check, Excluded, attempt
-from suites.comparison import Imported, differences, import_check, value_checks
+from suites.comparison import (
+    SLOPE_STEP,
+    Imported,
+    differences,
+    import_check,
+    only_second_is_slope,
+    value_checks,
+)
 
 UNINITIALIZED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
                  "new_empty_strided")  # fmt: skip
@@ -143,21 +150,18 @@ class Comparison:
         Raises:
             Excluded: If the gradient of the import is the slope, and that of PyTorch is not.
         """
-        draw, step = np.random.default_rng(2), 1e-5
+        draw = np.random.default_rng(2)
         exact = [_widened(x.detach()) for x in inputs]
         moves = [torch.tensor(draw.normal(size=x.shape)).to(x.dtype) for x in exact]
         chosen = [grad is not None for grad in theirs]
         with torch.no_grad():
             ends = [
                 _weighted(results(self.run(_moved(exact, moves, chosen, size))), weights)
-                for size in (step, -step)
+                for size in (SLOPE_STEP, -SLOPE_STEP)
             ]
-        slope = float(ends[0] - ends[1]) / (2 * step)
         used = [array(move) for move, use in zip(moves, chosen, strict=True) if use]
-        both = [grad for grad in theirs if grad is not None], ours
-        along = [sum(_inner(*pair) for pair in zip(used, one, strict=True)) for one in both]
-        near_slope = [abs(one - slope) <= 1e-3 * max(1.0, abs(slope)) for one in along]
-        if near_slope == [False, True]:
+        known = [grad for grad in theirs if grad is not None]
+        if only_second_is_slope(ends, used, known, ours):
             raise Excluded("PyTorch's gradient is not the slope of its own values")
 
     def _wanted_gradients(
@@ -199,11 +203,6 @@ def _widened(tensor: Any) -> Any:
     if tensor.is_complex():
         return tensor.to(torch.complex128)
     return tensor.double() if tensor.is_floating_point() else tensor
-
-
-def _inner(move: Any, grad: Any) -> float:
-    """The slope along a direction by a gradient in the convention of JAX."""
-    return float(np.sum(move * grad).real)
 
 
 def _moved(
