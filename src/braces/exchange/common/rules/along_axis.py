@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import cast_to_dtype, magnitude
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.extend import functions as ops
 from braces.extend.building import Var, emit
 from braces.extend.layers import vector_norm
@@ -95,6 +95,6 @@ def norm(
 ) -> Var:
     """Return the p-norm."""
     x = x if dtype is None else cast_to_dtype(x, dtype)
-    x = magnitude(x) if x.dtype.kind == "c" else x
+    x = ops.abs(x) if x.dtype.kind == "c" else x
     axis = normalize_axes(axes) if x.ndim else None
     return vector_norm(x, axis, keepdims, 2.0 if p is None else float(p))

@@ -29,11 +29,6 @@ def as_float(x: Var) -> Var:
     return x if is_float(x.dtype) else cast_to_dtype(x, FLOAT32)
 
 
-def magnitude(x: Var) -> Var:
-    """Return absolute values, also of complex numbers."""
-    return ops.hypot(ops.real(x), ops.imag(x)) if x.dtype.kind == "c" else ops.abs(x)
-
-
 def scalar(x: Var) -> Var:
     """Return the only element of an array, as a scalar."""
     return ops.reshape(x, ()) if x.ndim else x

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.exchange.common.rules.elementwise import cast_to_dtype, magnitude
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.rules.windows import checked_numbers, constant
 from braces.exchange.torch.rules.tensor.arithmetic import operand
@@ -148,7 +148,6 @@ BAGS: Mapping[str, Callable[..., Any]] = {
     "_fft_c2r": complex_to_real,
     "_fft_r2c": real_to_complex,
     "_pdist_forward": distances_within,
-    "abs": magnitude,
     "angle": angle,
     "dist": distance,
     "embedding_bag.padding_idx": embedding_bag,

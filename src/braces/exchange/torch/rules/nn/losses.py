@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.exchange.common.rules import elementwise as numbers
-from braces.exchange.common.rules.elementwise import cast_to_dtype, magnitude
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.nn.matmul_attention import linear
 from braces.extend import functions as ops
 from braces.extend.building import Var, emit
@@ -217,7 +217,7 @@ LOSSES: Mapping[str, Callable[..., Any]] = {
     "cross_entropy_loss": cross_entropy,
     "huber_loss": huber,
     "kl_div": kl_div,
-    "l1_loss": elementwise(lambda x, y: magnitude(x - y)),
+    "l1_loss": elementwise(lambda x, y: ops.abs(x - y)),
     "mse_loss": elementwise(lambda x, y: ops.square(x - y)),
     "multilabel_margin_loss": multilabel_margin,
     "nll_loss": nll_loss,

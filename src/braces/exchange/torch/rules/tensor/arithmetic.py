@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from math import log
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from braces.exchange.common.rules.elementwise import (
     as_float,
     cast_to_dtype,
     invert_bits,
-    magnitude,
     small_power,
 )
 from braces.exchange.common.rules.reshape_slice_pad import number_of
@@ -203,17 +201,12 @@ def identity_rule(x: Var, *rest: Any, **options: Any) -> Var:
 def lerp(x: Var, y: Var, weight: Var) -> Var:
     """Linear interpolation, computed from the nearer end."""
     near, far = x + weight * (y - x), y - (1.0 - weight) * (y - x)
-    return ops.where(magnitude(weight) < 0.5, near, far)
+    return ops.where(ops.abs(weight) < 0.5, near, far)
 
 
 def lerp_by_number(x: Var, y: Var, weight: complex) -> Var:
     """Linear interpolation with a constant weight."""
     return x + weight * (y - x) if abs(weight) < 0.5 else y - (1.0 - weight) * (y - x)
-
-
-def exp2(x: Var) -> Var:
-    """2 to a power, also a complex one."""
-    return ops.exp(x * log(2.0)) if x.dtype.kind == "c" else on_floats(ops.exp2)(x)
 
 
 def addcmul(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
@@ -271,7 +264,7 @@ def extreme_ignoring_nan(comparison: str) -> Callable[[Var, Var], Var]:
 def sign(x: Var) -> Var:
     """The sign of a number: its direction, if it is complex; 0 for NaN."""
     if x.dtype.kind == "c":
-        size = magnitude(x)
+        size = ops.abs(x)
         zero = ops.equal(size, 0)
         return ops.where(zero, ops.zeros_like(x), x / ops.where(zero, 1.0, size))
     signs = ops.sign(x)
@@ -325,7 +318,6 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "clip": clamp,
     "copysign": copy_sign,
     "div": div,
-    "exp2": exp2,
     "fmax": extreme_ignoring_nan("greater_equal"),
     "fmin": extreme_ignoring_nan("less_equal"),
     "fmod": fmod,
