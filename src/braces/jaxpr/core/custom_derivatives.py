@@ -114,6 +114,18 @@ def with_jax_derivative(
     return rule_with_derivative
 
 
+def extend_to_complex(rule: Rule, complex_rule: Rule) -> Rule:
+    """Extend a rule by one for results that are complex, whose derivative is that of JAX."""
+
+    def is_complex(e: Equation) -> bool:
+        return e.dtype.kind == "c"
+
+    def extended(e: Equation, *values: Value) -> Value | Sequence[Value]:
+        return (complex_rule if is_complex(e) else rule)(e, *values)
+
+    return with_jax_derivative(extended, is_complex)
+
+
 def attach_jax_gradient(
     e: Equation,
     runner: JaxprReader,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from braces.builder.append import emit
-from braces.jaxpr.core.custom_derivatives import with_jax_derivative
+from braces.jaxpr.core.custom_derivatives import extend_to_complex
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import ARITHMETIC
 from braces.lazy import extend, jax, jnp, lax
@@ -55,16 +55,13 @@ def _written(name: str, e: Equation) -> Callable[..., Any]:
 
 def _of_any_numbers(name: str) -> Rule:
     """Extend the rule of an extreme to complex numbers."""
-    rule = ARITHMETIC[name]
 
-    def extended(e: Equation, *values: Value) -> Value | Sequence[Value]:
-        if e.dtype.kind != "c":
-            return rule(e, *values)
+    def of_complex(e: Equation, *values: Value) -> Value | Sequence[Value]:
         if name.startswith("cum") and 0 in e.shape:
             return e.lift(values[0])
         return e.written(_written(name, e), *values)
 
-    return with_jax_derivative(extended, lambda e: e.dtype.kind == "c")
+    return extend_to_complex(ARITHMETIC[name], of_complex)
 
 
 def _direction(x: Any) -> Any:
@@ -74,9 +71,9 @@ def _direction(x: Any) -> Any:
     return _np.where(size == 0, x, parts)
 
 
-def sign(e: Equation, x: Value) -> Value | Sequence[Value]:
-    """The sign of real numbers, and the direction of complex ones."""
-    return e.written(_direction, x) if e.dtype.kind == "c" else ARITHMETIC["sign"](e, x)
+def direction(e: Equation, *values: Value) -> Sequence[Value]:
+    """The direction of complex numbers, which JAX calls their sign."""
+    return e.written(_direction, *values)
 
 
 # ---- folds -----------------------------------------------------------------------------------
@@ -130,5 +127,5 @@ ORDERING: Mapping[str, Rule] = {
     },
     "iota_2x32_shape": shape_counters,
     "reduce": fold,
-    "sign": with_jax_derivative(sign, lambda e: e.dtype.kind == "c"),
+    "sign": extend_to_complex(ARITHMETIC["sign"], direction),
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.jaxpr.core.custom_derivatives import with_jax_derivative
+from braces.jaxpr.core.custom_derivatives import extend_to_complex
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import ARITHMETIC
 from braces.lazy import jnp, lax
@@ -59,15 +59,14 @@ def _root(x: Any, y: Any) -> Any:
 
 def _of_any_numbers(name: str, parts: Callable[[Any, Any], tuple[Any, Any]]) -> Rule:
     """Extend the rule of a function to complex numbers."""
-    rule = ARITHMETIC[name]
 
     def compute(z: Any) -> Any:
         return _lax.complex(*parts(z.real, z.imag))
 
-    def extended(e: Equation, x: Value) -> Value | Sequence[Value]:
-        return e.written(compute, x) if e.dtype.kind == "c" else rule(e, x)
+    def of_complex(e: Equation, *values: Value) -> Sequence[Value]:
+        return e.written(compute, *values)
 
-    return with_jax_derivative(extended, lambda e: e.dtype.kind == "c")
+    return extend_to_complex(ARITHMETIC[name], of_complex)
 
 
 COMPLEX_ARCS: Mapping[str, Rule] = {
