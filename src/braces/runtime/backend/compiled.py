@@ -405,8 +405,8 @@ class CompiledPlan:
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
         facts = form.facts(self.known, self.plan.wanted, timed, self.causes)
-        facts |= self.frozen.facts()
-        change = self.notice.change(run.feeds, states, facts) + executable.about
+        change = self.notice.change(run.feeds, states, facts | self.frozen.facts())
+        change = "; ".join(filter(None, (change, executable.about)))
         compilation = Compilation(self.notice.program, change, seconds, read)
         self.recent.counters.add(compilation)
         self.notice.tell(compilation)
@@ -478,9 +478,11 @@ class CompiledPlan:
         compiled = compile_function(function, inputs, form.body.ops, making, target)
         loops, code = tuple(lowerer.loops), compiled.code
         facts = tuple(sites.values()), limits, assumed_sizes, loops, needed_bytes(code)
-        call, more = partial(call_on_device, code, self.device), lowerer.draws.starts
-        executable = Executable(code, *facts, call, (*more, *compiled.more))
-        executable.freeze(len(run.states), run.constants, compiled.about)
+        call = partial(call_on_device, code, self.device)
+        executable = Executable(
+            code, *facts, call, (*lowerer.draws.starts, *compiled.more),
+            taken=target.known.start, constants=run.constants, about=compiled.about,
+        )  # fmt: skip
         if self.device is None and not any(x.dtype.itemsize >= WIDE_BYTES for x in arguments):
             executable.call = partial(call_first, executable)
         return executable

@@ -48,11 +48,6 @@ class Executable:
     constants: tuple[Any, ...] = ()
     about: str = ""
 
-    def freeze(self, states: int, constants: tuple[Any, ...], about: str) -> None:
-        """Record the number of states, and which of the last ones are constants."""
-        self.taken, self.constants = states - len(constants), constants
-        self.about = f"; {about}" if about else ""
-
     def holds(self, status: list[int]) -> bool:
         """Return whether nothing failed."""
         return all(map(le, status, self.limits))
