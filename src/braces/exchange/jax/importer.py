@@ -72,8 +72,7 @@ def from_jax(
     tangent of integers) is an array of `False`.
 
     Not supported are callbacks to Python, mutable arrays, collectives over several devices,
-    kernels for one platform, random bits of generators other than threefry, and LAPACK routines
-    without an operator (Schur and Hessenberg forms).
+    kernels for one platform, `lax.rng_uniform`, and a few options of LAPACK routines.
     `docs/tables/jax_functions.md` lists the public functions of JAX that meet one of these.
 
     Args:

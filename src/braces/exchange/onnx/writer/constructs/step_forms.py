@@ -150,7 +150,7 @@ class Forms:
         """Return the type of a variable.
 
         Raises:
-            Unrecognized: If the constant is not a float32 array.
+            Unrecognized: If the variable is not a float32 array.
         """
         info = self.body.vars.get(name)
         type_ = self.type_of(name) if info is None else info.type
@@ -240,13 +240,9 @@ def _part(forms: Forms, op: Op, name: str) -> Form:
     gate, rank = forms.of(x), forms.type(x).rank
     if not isinstance(gate, Gate) or _axis(op, rank) != rank - 1:
         raise Unrecognized
-    widths = [forms.type(part).shape[-1] for part in op.binds()]
+    widths = [_static(forms.type(part).shape[-1]) for part in op.binds()]
     at = list(op.binds()).index(name)
-    return _columns(gate, [0, *np.cumsum([_static(width) for width in widths])], at)
-
-
-def _columns(gate: Gate, bounds: Sequence[int], at: int) -> Gate:
-    return gate.part(int(bounds[at]), int(bounds[at + 1]))
+    return gate.part(sum(widths[:at]), sum(widths[: at + 1]))
 
 
 def _slice(forms: Forms, op: Op, name: str) -> Form:
