@@ -63,8 +63,8 @@ imports: $(READY) ## the layers: imports point down only
 test: $(READY) ## tests, docstring examples and documentation
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m 'not thorough'
 
-versions: $(READY) ## a short share of check-newest and check-oldest
-	$(VENV)/bin/python scripts/check_versions.py newest oldest --share --workers $(WORKERS)
+versions: $(READY) ## a short share of check-newest
+	$(VENV)/bin/python scripts/check_versions.py newest --share --workers $(WORKERS)
 
 thorough: $(READY) ## tests of which `make check` runs a share
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m 'thorough and not many_programs' --timeout 1200 --durations 20

@@ -1,7 +1,7 @@
 """Run the tests that touch dependencies with the newest or the oldest versions allowed.
 
-    python scripts/check_versions.py newest            # make check-newest
-    python scripts/check_versions.py oldest --share    # the short share in `make check`
+    python scripts/check_versions.py oldest            # make check-oldest
+    python scripts/check_versions.py newest --share    # the short share in `make check`
 
 uv resolves all requirements of `pyproject.toml`, extras included, and fills an environment of
 its own, `.venv-newest` or `.venv-oldest`. The first tests run with the dependencies only,
