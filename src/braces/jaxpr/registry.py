@@ -17,7 +17,6 @@ from braces.jaxpr.rules.ordering import ORDERING
 from braces.jaxpr.rules.shape import SHAPES
 from braces.jaxpr.rules.sort import ORDER
 from braces.jaxpr.rules.threefry import MIXED
-from braces.jaxpr.written_rules.complex_arcs import COMPLEX_ARCS
 from braces.jaxpr.written_rules.factorizations import FACTORIZATIONS
 from braces.jaxpr.written_rules.key_generators import GENERATORS
 from braces.jaxpr.written_rules.narrow_integers import bitcast, extend_to_narrow_integers
@@ -27,7 +26,7 @@ from braces.jaxpr.written_rules.ragged_dot import RAGGED
 _VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **ORDERING, **SHAPES, **PLACES, **ORDER, **CONVOLUTIONS, **POOLING,
     **LINEAR_ALGEBRA, **FACTORIZATIONS, **RAGGED, **EXACT, **CALLS, **MIXED, **GENERATORS,
-    **INSERTED, **PRINTS, **COMPLEX_ARCS,
+    **INSERTED, **PRINTS,
     "bitcast_convert_type": bitcast,
 }  # fmt: skip
 DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {

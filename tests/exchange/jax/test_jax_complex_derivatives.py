@@ -58,7 +58,6 @@ FUNCTIONS: dict[str, tuple[Function, Any]] = {
     "to real by vjp": (by_vjp(size, lambda z, g: g * jnp.conj(z) * (2 + 1j)), Z),
     "from real by jvp": (by_jvp(wave, lambda x, t: t * x * (3 - 1j)), X),
     "inverse of sinh": (lambda z: jnp.arcsinh(z) * z, Z),
-    "inverse of cosh": (lambda z: jnp.arccosh(z) * z, Z),
     "inverse of tanh": (lambda z: jnp.arctanh(z) * z, Z),
     "from real by vjp": (by_vjp(wave, lambda x, g: (g * (1 + 2j)).real * x + g.imag), X),
     "from real": (lambda x: convert(x, "complex64") * (1 + 2j) * x, X),
@@ -118,7 +117,6 @@ def test_inverse_functions_are_accurate_at_branch_points_and_in_all_sizes(
     points = np.multiply.outer(scales, random.normal(size=20) + 1j * random.normal(size=20))
     grid = np.add.outer([0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0], [0.0, 0.5j, 1j, -1j, 2j, -2j])
     near = np.add.outer([1.0, -1.0, 1j, -1j], 1e-3 * points.ravel()[:20])
-    # JAX's own values are less accurate: the reference has more digits.
     z = np.concatenate([points.ravel(), grid.ravel(), near.ravel()]).astype(dtype)
     z = z[(z != 1) & (z != -1)]
 
