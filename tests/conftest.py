@@ -52,10 +52,21 @@ def pytest_configure() -> None:
     count()
 
 
+def is_unoptimized(item: pytest.Item) -> bool:
+    """Return whether XLA compiles the programs of a test without optimization."""
+    return item.get_closest_marker("unoptimized") is not None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Some cases are left to `make thorough`, before `-m` chooses."""
+    """Some cases are left to `make thorough`, before `-m` chooses.
+
+    Files are in two groups by the optimization of their first test: a process that changes it
+    forgets all compiled code.
+    """
     share_out(items)
+    plain = {item.path: is_unoptimized(item) for item in reversed(items)}
+    items.sort(key=lambda item: plain[item.path])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -101,7 +112,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     So do the fixtures of a module, which its first test that takes them makes.
     """
-    marked = item.get_closest_marker("unoptimized") is not None
+    marked = is_unoptimized(item)
     if marked or XLA_OPTIMIZATION in sys.modules:  # else JAX may not be imported yet
         importlib.import_module(XLA_OPTIMIZATION).optimize(not marked)
 
