@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import os
 import sys
 import zlib
@@ -34,6 +35,9 @@ for name, value in SHARED_COMPILATIONS.items():
     os.environ.setdefault(name, value)
 
 XLA_OPTIMIZATION = "tests.plugins.xla_optimization"
+STARTED_TESTS = itertools.count(1)
+RELEASED_TOGETHER = 4000
+"""The number of tests after which a process releases compiled code."""
 
 # Layouts are tested on one processor that JAX takes for eight.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
@@ -110,11 +114,14 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """XLA compiles as users have it, but for tests that are marked `unoptimized`.
 
-    So do the fixtures of a module, which its first test that takes them makes.
+    So do the fixtures of a module, which its first test that takes them makes. Compiled code of
+    thousands of tests is released.
     """
     marked = is_unoptimized(item)
     if marked or XLA_OPTIMIZATION in sys.modules:  # else JAX may not be imported yet
         importlib.import_module(XLA_OPTIMIZATION).optimize(not marked)
+    if next(STARTED_TESTS) % RELEASED_TOGETHER == 0 and "jax" in sys.modules:
+        importlib.import_module(XLA_OPTIMIZATION).forget_compiled_code()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,12 @@ def optimize(wanted: bool) -> None:
     """Let XLA optimise what is compiled from now on, or not; kernels without are forgotten."""
     if wanted and unoptimized():
         PATCH.stop()
-        jax.clear_caches()
-        forget_kernels()
+        forget_compiled_code()
     elif not wanted and not unoptimized():
         PATCH.start()
+
+
+def forget_compiled_code() -> None:
+    """Release the code of programs and kernels; the memory maps of a process are limited."""
+    jax.clear_caches()
+    forget_kernels()
