@@ -83,6 +83,16 @@ def arccosh(z: Any) -> Any:
     return jnp.log(z + jnp.sqrt(z + 1) * jnp.sqrt(z - 1))
 
 
+def test_the_derivative_of_acosh_is_that_of_its_values(mode: str) -> None:
+    with br.Program() as prog:
+        z = br.data("z", [len(POINTS)], "complex128")
+        (slope,) = br.gradients(real_loss(br.acosh(z), br), z)
+    got = br.Executor(mode=mode).run(prog, br.Scope(), {"z": POINTS}, slope)
+    with jax.enable_x64(True):
+        wanted = jax.grad(lambda z: real_loss(arccosh(z), jnp))(POINTS)
+    np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+
 @pytest.mark.parametrize("names", [INVERSES, NAMES[len(INVERSES) :]], ids=["inverse", "others"])
 def test_two_orders_of_derivatives_are_those_of_jax(names: Any, mode: str) -> None:
     def functions(z: Any, **others: Any) -> list[Any]:

@@ -58,6 +58,8 @@ FUNCTIONS: dict[str, tuple[Function, Any]] = {
     "to real by vjp": (by_vjp(size, lambda z, g: g * jnp.conj(z) * (2 + 1j)), Z),
     "from real by jvp": (by_jvp(wave, lambda x, t: t * x * (3 - 1j)), X),
     "inverse of sinh": (lambda z: jnp.arcsinh(z) * z, Z),
+    # JAX's derivative has the wrong sign at negative real parts.
+    "inverse of cosh": (lambda z: jnp.arccosh(z) * z, np.where(Z.real < 0, -Z, Z)),
     "inverse of tanh": (lambda z: jnp.arctanh(z) * z, Z),
     "from real by vjp": (by_vjp(wave, lambda x, g: (g * (1 + 2j)).real * x + g.imag), X),
     "from real": (lambda x: convert(x, "complex64") * (1 + 2j) * x, X),
